@@ -1,0 +1,55 @@
+# The project's chores. A fresh machine needs Python 3.11, make and git; everything else is installed into .venv.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+TREE   ?= .
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast test-all check format bench clean
+
+help:  ## list the chores
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.cli: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+demo: $(VENV)/.cli  ## audit a source tree with a parallel graph (TREE=path, default: this repository)
+	$(BIN)/python -m examples.audit $(TREE)
+
+test: $(VENV)/.dev  ## everything a change must pass, with coverage of channels/ and the pure core
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report --include='channels/*,$(CORE)' --fail-under=100
+
+test-fast: $(VENV)/.dev  ## the unit suite, for the inner loop
+	$(BIN)/python -m pytest -m 'not slow' --quiet
+
+test-all: $(VENV)/.dev  ## the nightly sizes: the unit suite 20 times in random order, large hypothesis profiles
+	for round in $$(seq 20); do $(BIN)/python -m pytest -m 'not slow' --quiet || exit 1; done
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
+
+check: $(VENV)/.dev  ## ruff, formatting, mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p pregel
+
+format: $(VENV)/.dev  ## apply the formatter and the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench  ## measure against LangGraph and the bare floor; ARGS='--quick --only chain'
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:  ## remove what the chores made
+	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache

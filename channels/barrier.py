@@ -1,0 +1,55 @@
+"""A cell that is full once every expected name has been heard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pregel.channels.base import MISSING, Channel, InvalidUpdateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["NamedBarrierValue"]
+
+
+class NamedBarrierValue(Channel):
+    """Waits for a fixed set of names: the state of a join. Its value is the frozen set of names heard so far.
+
+    Args:
+        names: The names to wait for.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = frozenset(names)
+
+    def initial(self) -> frozenset[str]:
+        """Return the empty set: nobody was heard."""
+        return frozenset()
+
+    def apply(self, value: Any, updates: Sequence[Any]) -> frozenset[str]:
+        """Return the names heard including those of `updates`; hearing a name twice is hearing it once.
+
+        Raises:
+            InvalidUpdateError: A name that is not waited for.
+        """
+        heard = frozenset(updates)
+        if not heard <= self.names:
+            strangers = sorted(map(repr, heard - self.names))
+            raise InvalidUpdateError(
+                f"this barrier waits for {sorted(self.names)} and does not know {', '.join(strangers)}"
+            )
+        return heard if value is MISSING else value | heard
+
+    def is_available(self, value: Any) -> bool:
+        """Return whether every name was heard."""
+        return bool(value == self.names)
+
+    def consume(self, value: Any) -> frozenset[str]:
+        """Return the empty set once the full barrier has fired; an unfinished one stays."""
+        return frozenset() if self.is_available(value) else value
+
+    def parameters(self) -> tuple[Any, ...]:
+        """Return the names."""
+        return (self.names,)

@@ -1,0 +1,68 @@
+"""pregel: parallel agent graphs in supersteps.
+
+State is a schema; its fields compile into typed channels. In each superstep the due nodes run in parallel over one
+snapshot, and at the barrier each channel applies its rule once. The names here are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pregel.channels.base import Overwrite
+    from pregel.graph.messages import MessagesState, add_messages
+    from pregel.graph.schema import OmitFromInput, OmitFromOutput, OmitFromSchema, PrivateStateAttr
+    from pregel.graph.state import StateGraph
+    from pregel.main import Pregel
+    from pregel.runtime import Runtime
+    from pregel.types import END, START, Command, Send
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "END",
+    "START",
+    "Command",
+    "MessagesState",
+    "OmitFromInput",
+    "OmitFromOutput",
+    "OmitFromSchema",
+    "Overwrite",
+    "Pregel",
+    "PrivateStateAttr",
+    "Runtime",
+    "Send",
+    "StateGraph",
+    "add_messages",
+]
+
+_HOMES = {
+    "END": "pregel.types",
+    "START": "pregel.types",
+    "Command": "pregel.types",
+    "MessagesState": "pregel.graph.messages",
+    "OmitFromInput": "pregel.graph.schema",
+    "OmitFromOutput": "pregel.graph.schema",
+    "OmitFromSchema": "pregel.graph.schema",
+    "Overwrite": "pregel.channels.base",
+    "Pregel": "pregel.main",
+    "PrivateStateAttr": "pregel.graph.schema",
+    "Runtime": "pregel.runtime",
+    "Send": "pregel.types",
+    "StateGraph": "pregel.graph.state",
+    "add_messages": "pregel.graph.messages",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home (PEP 562), so that `import pregel` alone stays cheap."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pregel' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

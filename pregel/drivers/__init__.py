@@ -1,0 +1,1 @@
+"""Loops that perform what the superstep machine asks for. No decision lives here."""

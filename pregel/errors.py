@@ -1,0 +1,133 @@
+"""Every error and warning of the library, in one place.
+
+All derive from `PregelError` or `PregelWarning`. The errors of the channel layer have their home there.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pregel.channels.base import (
+    ConcurrentUpdateError,
+    EmptyChannelError,
+    InvalidUpdateError,
+    PregelError,
+    PregelWarning,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "STRICTNESS_CODES",
+    "ConcurrentUpdateError",
+    "EmptyChannelError",
+    "GraphDefinitionError",
+    "GraphRecursionError",
+    "IllegalEventError",
+    "InvalidConcurrentUpdateError",
+    "InvalidConfigError",
+    "InvalidInputError",
+    "InvalidUpdateError",
+    "InvalidUpdateTypeError",
+    "NodeCancelledError",
+    "NodeInputError",
+    "PregelError",
+    "PregelWarning",
+    "ReducerError",
+    "SchemaError",
+    "StarvedJoinError",
+    "UnknownTargetError",
+    "UnreachableNodeError",
+    "nearest",
+]
+
+#: The strictness checks: `allow={code}` turns one into a `PregelWarning`, `strict=False` all of them.
+STRICTNESS_CODES: Final = frozenset(
+    {
+        "none-return",
+        "undeclared-key",
+        "same-object",
+        "wrong-type",
+        "undeclared-input",
+        "private-input",
+        "schema-mismatch",
+        "unreachable-node",
+        "starved-join",
+    }
+)
+
+
+class GraphDefinitionError(PregelError, ValueError):
+    """A graph that can't mean anything: unknown names, no entry point, parameters that can't be injected."""
+
+
+class UnreachableNodeError(GraphDefinitionError):
+    """A node that no path from START reaches."""
+
+
+class SchemaError(PregelError, TypeError):
+    """A state schema, or the schemas of one graph together, can't be compiled into channels."""
+
+
+class InvalidUpdateTypeError(InvalidUpdateError, TypeError):
+    """A node returned something that is no update at all."""
+
+
+class InvalidConcurrentUpdateError(ConcurrentUpdateError):
+    """Two tasks of one superstep wrote a field that takes one value; the message names both."""
+
+
+class InvalidInputError(PregelError, ValueError):
+    """The input of a run does not fit the graph's input schema. Nothing was run."""
+
+
+class InvalidConfigError(PregelError, ValueError):
+    """An option of a run is unknown or has a value it can't have. Nothing was run."""
+
+
+class NodeInputError(PregelError):
+    """A node's input could not be built from the state: a field that its schema requires has no value."""
+
+
+class UnknownTargetError(InvalidUpdateError):
+    """A conditional edge, `Command(goto=...)` or `Send` names a node that does not exist."""
+
+
+class ReducerError(InvalidUpdateError):
+    """A reducer raised; the original error is its `__cause__`."""
+
+
+class NodeCancelledError(PregelError):
+    """A node ended as cancelled although nobody cancelled the run."""
+
+
+class IllegalEventError(PregelError):
+    """A driver told the superstep machine something that can't have happened: a defect of the driver."""
+
+
+class StateCarryingError(PregelError):
+    """An error at the end of a run that carries the state reached."""
+
+    #: The code of the strictness check, if it is one.
+    code: ClassVar[str | None] = None
+
+    def __init__(self, message: str, state: dict[str, Any]) -> None:
+        super().__init__(message)
+        #: The values of the last barrier, private fields included.
+        self.state = state
+
+
+class GraphRecursionError(StateCarryingError, RecursionError):
+    """The run is not done after `recursion_limit` supersteps; `.state` is where it stood."""
+
+
+class StarvedJoinError(StateCarryingError):
+    """The run ended while a join had heard from some of its sources only; `.state` is the final state."""
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the known name closest to `name`, or an empty text."""
+    matches = get_close_matches(str(name), [str(candidate) for candidate in known], n=1)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
