@@ -16,7 +16,10 @@ __all__ = ["BinaryOperatorAggregate", "Overwrite", "has_neutral_start"]
 
 # For these the empty value of the type is not neutral (min(0, 5) is 0, 0 * 5 is 0): their first update is stored as
 # it is. Compared by identity or, for methods of builtins, by equality.
-WITHOUT_NEUTRAL = (min, max, operator.mul, operator.imul, operator.and_, operator.iand, set.intersection)
+WITHOUT_NEUTRAL = (
+    *(min, max, operator.mul, operator.imul, operator.and_, operator.iand),
+    *(set.intersection, set.__and__, frozenset.intersection, frozenset.__and__),
+)
 
 
 class BinaryOperatorAggregate(Channel):
@@ -36,17 +39,22 @@ class BinaryOperatorAggregate(Channel):
         operator: The reducer.
         initial: The value a run starts with; `MISSING` (the default) means that the first update is stored as it is.
         initial_factory: In place of `initial`: makes a new value for each run, for values that can be changed.
+
+    Raises:
+        ValueError: Both `initial` and `initial_factory` are given.
     """
 
     __slots__ = ("appends", "fold", "initial_factory", "initial_value", "operator", "prepare")
 
     def __init__(
         self,
-        operator: Callable[[Any, Any], Any],  # noqa: A002 - LangGraph's public name
+        operator: Callable[[Any, Any], Any],
         *,
         initial: Any = MISSING,
         initial_factory: Callable[[], Any] | None = None,
     ) -> None:
+        if initial is not MISSING and initial_factory is not None:
+            raise ValueError(f"initial={initial!r} and initial_factory={initial_factory!r}: give one of them")
         self.operator = operator
         self.initial_value = initial
         self.initial_factory = initial_factory

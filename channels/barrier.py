@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-from pregel.channels.base import MISSING, Channel, InvalidUpdateError
+from pregel.channels.base import MISSING, Channel, InvalidUpdateError, overwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,16 +32,31 @@ class NamedBarrierValue(Channel):
     def apply(self, value: Any, updates: Sequence[Any]) -> frozenset[str]:
         """Return the names heard including those of `updates`; hearing a name twice is hearing it once.
 
+        An `Overwrite` of a set of names says who was heard.
+
         Raises:
-            InvalidUpdateError: A name that is not waited for.
+            InvalidUpdateError: A name that is not waited for, an `Overwrite` whose value is no set, or two of them.
         """
-        heard = frozenset(updates)
-        if not heard <= self.names:
-            strangers = sorted(map(repr, heard - self.names))
+        replaced = overwritten(updates)
+        if replaced is MISSING:
+            heard = self.known(updates)
+            return heard if value is MISSING else value | heard
+        if not isinstance(replaced, AbstractSet):
+            raise InvalidUpdateError(f"Overwrite of a barrier takes a set of names, not {type(replaced).__name__}")
+        return self.known(replaced)
+
+    def known(self, names: Iterable[Any]) -> frozenset[str]:
+        """Return the names as a set.
+
+        Raises:
+            InvalidUpdateError: There is one that is not waited for.
+        """
+        strangers = [repr(name) for name in names if not (isinstance(name, str) and name in self.names)]
+        if strangers:
             raise InvalidUpdateError(
-                f"this barrier waits for {sorted(self.names)} and does not know {', '.join(strangers)}"
+                f"this barrier waits for {sorted(self.names)} and does not know {', '.join(sorted(strangers))}"
             )
-        return heard if value is MISSING else value | heard
+        return frozenset(names)
 
     def is_available(self, value: Any) -> bool:
         """Return whether every name was heard."""

@@ -66,6 +66,12 @@ class Overwrite:
 
     Every other update of the field in the same superstep is replaced as well; two `Overwrite`s are an error.
     The wrapper is recognised by its type alone and is never stored.
+
+    Args:
+        value: The new value, as the field holds it.
+
+    Raises:
+        InvalidUpdateError: `value` is `MISSING` or an `Overwrite`, neither of which a field can hold.
     """
 
     __slots__ = ("value",)
@@ -73,6 +79,8 @@ class Overwrite:
     value: Any
 
     def __init__(self, value: Any) -> None:
+        if value is MISSING or type(value) is Overwrite:
+            raise InvalidUpdateError(f"Overwrite takes the field's new value, and {value!r} is none")
         self.value = value
 
     def __repr__(self) -> str:
@@ -122,16 +130,12 @@ class Channel(ABC):
         """Return the value after a node that was triggered by this channel has run."""
         return value
 
-    def finish(self, value: Any) -> Any:
-        """Return the value once nothing is due any more."""
-        return value
-
     def parameters(self) -> tuple[Any, ...]:
         """Return what tells two channels of one kind apart; functions count by identity."""
         return ()
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.parameters() == other.parameters()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.parameters() == other.parameters()
 
     def __hash__(self) -> int:
         return hash(type(self))

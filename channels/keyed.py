@@ -33,7 +33,7 @@ class KeyedValue(Channel):
     """A mapping in which every key is a cell of its own: the state of front doors that have no schema.
 
     An update is a mapping from key to new value, or to `DELETE`. Two updates of one superstep may touch the same
-    channel, but not the same key.
+    channel, but not the same key, unless one of them says `Overwrite(new)` for that key.
     """
 
     __slots__ = ()
@@ -46,24 +46,41 @@ class KeyedValue(Channel):
         """Return the mapping with all updates made; the value given is left alone.
 
         Raises:
-            ConcurrentUpdateError: Two updates touch one key; the message names it.
+            ConcurrentUpdateError: Two updates touch one key, or overwrite it; the message names it.
             InvalidUpdateError: An update that is no mapping.
         """
         replaced = overwritten(updates)
         if replaced is not MISSING:
-            return {key: new for key, new in checked(replaced).items() if new is not DELETE}
-        result = {} if value is MISSING else dict(value)
-        touched: set[Any] = set()
+            value, updates = MISSING, (replaced,)
+        written: dict[Any, list[Any]] = {}
         for update in updates:
             for key, new in checked(update).items():
-                if key in touched:
-                    raise ConcurrentUpdateError(f"two updates of one superstep touch the key {key!r}")
-                if new is DELETE:
-                    result.pop(key, None)
-                else:
-                    result[key] = new
-            touched.update(update)
+                written.setdefault(key, []).append(new)
+        result = {} if value is MISSING else dict(value)
+        for key, candidates in written.items():
+            new = settled(key, candidates)
+            if new is DELETE:
+                result.pop(key, None)
+            else:
+                result[key] = new
         return result
+
+
+def settled(key: Any, candidates: Sequence[Any]) -> Any:
+    """Return what one key gets from the updates that touch it.
+
+    Raises:
+        ConcurrentUpdateError: Two updates, and not exactly one `Overwrite` among them.
+    """
+    try:
+        replaced = overwritten(candidates)
+    except ConcurrentUpdateError as error:
+        raise ConcurrentUpdateError(f"the key {key!r} got {error}") from None
+    if replaced is not MISSING:
+        return replaced
+    if len(candidates) > 1:
+        raise ConcurrentUpdateError(f"two updates of one superstep touch the key {key!r}")
+    return candidates[0]
 
 
 def checked(update: Any) -> Mapping[Any, Any]:

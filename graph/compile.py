@@ -1,0 +1,408 @@
+"""From the builder's records to a `Pregel`: one pass, linear in nodes and edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic
+
+from pregel.channels.aggregate import BinaryOperatorAggregate
+from pregel.channels.barrier import NamedBarrierValue
+from pregel.channels.base import MISSING, Channel
+from pregel.channels.keyed import KeyedValue
+from pregel.channels.topic import Topic
+from pregel.door import Door
+from pregel.errors import GraphDefinitionError, InvalidConfigError, SchemaError, UnreachableNodeError, nearest
+from pregel.graph.analysis import Reach, deferred_order, unreachable
+from pregel.graph.checker import checker, field_checker, mismatch, reducer_update_annotation
+from pregel.graph.code import callable_name, read_code
+from pregel.graph.schema import is_schema, merge_fields, read_schema
+from pregel.graph.state import ContextT, InputT, OutputT, StateT
+from pregel.main import Pregel
+from pregel.network import Network
+from pregel.node import Branch, Code, Field, Join, Node, View
+from pregel.types import END, START
+from pregel.writes import fault
+
+if TYPE_CHECKING:
+    from pregel.graph.code import CodeFacts
+    from pregel.graph.draw import Drawing
+    from pregel.graph.schema import FieldSpec, Schema
+    from pregel.graph.state import BranchRecord, NodeRecord, StateGraph
+    from pregel.types import ExecutorName, OnFailure
+
+__all__ = ["CompiledStateGraph", "compile_graph"]
+
+
+class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
+    """A compiled `StateGraph`: a `Pregel` that knows its schemas and can draw itself."""
+
+    def __init__(
+        self,
+        builder: StateGraph[StateT, ContextT, InputT, OutputT],
+        network: Network,
+        door: Door,
+        specs: Mapping[str, FieldSpec],
+        *,
+        on_failure: OnFailure,
+    ) -> None:
+        super().__init__(
+            network, door, on_failure=on_failure, read_context=context_reader(builder.context_schema, network.name)
+        )
+        self.builder = builder
+        self._specs = specs
+
+    def get_graph(self) -> Drawing:
+        """Return the graph as a networkx `MultiDiGraph` whose `draw_mermaid()` draws it.
+
+        Nodes are the node names, START and END, with the attributes `defer` and `metadata`; edges have `kind`
+        ("static", "conditional" or "join") and, where a path's answer has another name than its target, `label`.
+        """
+        from pregel.graph.draw import drawing  # noqa: PLC0415 - networkx is loaded when it is needed
+
+        return drawing(self._network)
+
+    def get_input_jsonschema(self) -> dict[str, Any]:
+        """Return the JSON schema of what a caller may set."""
+        return self._jsonschema("Input", [name for name in self._specs if name in self._door.accepted])
+
+    def get_output_jsonschema(self) -> dict[str, Any]:
+        """Return the JSON schema of what a caller gets."""
+        return self._jsonschema("Output", list(self._network.outputs))
+
+    def _jsonschema(self, suffix: str, names: list[str]) -> dict[str, Any]:
+        from pregel.graph.jsonschema import fields_jsonschema  # noqa: PLC0415 - needs pydantic
+
+        return fields_jsonschema(f"{self.name}{suffix}", [self._specs[name] for name in names])
+
+
+def compile_graph(
+    builder: StateGraph[StateT, ContextT, InputT, OutputT],
+    *,
+    name: str | None,
+    executor: ExecutorName,
+    on_failure: OnFailure,
+) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
+    """Compile a builder; see `StateGraph.compile`."""
+    compiler = Compiler(builder, name, executor)
+    network = compiler.network()
+    return CompiledStateGraph(builder, network, compiler.door(network), compiler.specs, on_failure=on_failure)
+
+
+class Compiler:
+    """The steps of one compilation, and what they share."""
+
+    def __init__(self, builder: StateGraph[Any, Any, Any, Any], name: str | None, executor: ExecutorName) -> None:
+        self.builder = builder
+        self.executor = executor
+        self.state = read_schema(builder.state_schema)
+        self.input = read_schema(builder.input_schema)
+        self.output = read_schema(builder.output_schema)
+        self.name = name or self.state.name
+        self.known = {schema.name: schema.source for schema in (self.state, self.input, self.output)}
+        self.facts = {record.name: self.read_node(record) for record in builder.nodes.values()}
+        self.paths = [self.read_path(record) for record in builder.branches]
+        self.node_schemas = {record.name: self.schema_of(record) for record in builder.nodes.values()}
+        self.path_schemas = [read_schema(facts.reads) if facts.reads else self.state for facts in self.paths]
+        own = [self.state, self.input, self.output]
+        inner = list({id(schema): schema for schema in (*self.node_schemas.values(), *self.path_schemas)}.values())
+        self.specs = merge_fields([*own, *(schema for schema in inner if schema not in own)])
+        self.declared_outside = {name for schema in own for name in schema.fields}
+        self.compare_schemas(inner)
+        self.fields = {name: self.field(spec) for name, spec in self.specs.items()}
+        self.views: dict[int, View] = {}
+
+    def read_node(self, record: NodeRecord) -> CodeFacts:
+        """Read a node's action."""
+        return read_code(record.action, record.name, f"node {record.name!r} of graph {self.name!r}", self.known)
+
+    def read_path(self, record: BranchRecord) -> CodeFacts:
+        """Read a conditional edge's path."""
+        name = callable_name(record.path) or type(record.path).__name__
+        where = f"the conditional edge {name!r} of node {record.source!r} of graph {self.name!r}"
+        return read_code(record.path, name, where, self.known)
+
+    def schema_of(self, record: NodeRecord) -> Schema:
+        """Return what a node reads."""
+        return read_schema(record.input_schema or self.facts[record.name].reads or self.builder.state_schema)
+
+    def compare_schemas(self, inner: list[Schema]) -> None:
+        """Find at build time what would go wrong in a run: annotations of nodes that contradict the state's.
+
+        Raises:
+            SchemaError: A node reads or returns a field as another type than the state declares, or returns a field
+                that nobody declares.
+        """
+        for schema in inner:
+            for name, spec in schema.fields.items():
+                self.compare(spec, f"schema {schema.name}, which nodes of graph {self.name!r} read,", name)
+        for node, facts in self.facts.items():
+            if not is_schema(facts.returns):
+                continue
+            returned = read_schema(facts.returns)
+            for name, spec in returned.fields.items():
+                where = f"node {node!r} of graph {self.name!r}, annotated to return {returned.name},"
+                if name in self.specs:
+                    self.compare(spec, where, name)
+                else:
+                    fault(
+                        self.builder.allowed,
+                        "schema-mismatch",
+                        SchemaError,
+                        f"{where} would update {name!r}, which no schema of the graph declares."
+                        f"{nearest(name, self.specs)} Declared: {', '.join(sorted(self.specs))}",
+                    )
+
+    def compare(self, spec: FieldSpec, where: str, name: str) -> None:
+        """Compare one declaration of a field with the graph's."""
+        declared = self.specs[name]
+        if mismatch(spec.annotation, declared.annotation):
+            fault(
+                self.builder.allowed,
+                "schema-mismatch",
+                SchemaError,
+                f"{where} has the field {name!r} as {spec.annotation}, and {declared.declared_by} declares it as "
+                f"{declared.annotation}: give both the same type",
+            )
+
+    def field(self, spec: FieldSpec) -> Field:
+        """Return a field with the check of its updates."""
+        channel = spec.channel
+        folds = isinstance(channel, BinaryOperatorAggregate)
+        prepare = channel.prepare if isinstance(channel, BinaryOperatorAggregate) else None
+        if spec.unchecked or isinstance(channel, (KeyedValue, NamedBarrierValue)):
+            check = None  # these channels check their updates themselves
+        elif isinstance(channel, BinaryOperatorAggregate):
+            check = checker(reducer_update_annotation(channel.operator, spec.annotation))
+        elif isinstance(channel, Topic):
+            check = checker(Any if channel.item is Any else channel.item | list[channel.item])  # type: ignore[name-defined]
+        elif self.state.kind == "pydantic" and spec.name in self.state.fields:
+            check = field_checker(self.state.source, spec.name)
+        else:
+            check = checker(spec.annotation)
+        if prepare is not None and check is None:
+            check = checker(Any)
+        return Field(
+            spec.name,
+            channel,
+            exact=None if check is None or prepare is not None else check.exact,
+            check=check,
+            expected="Any" if check is None else check.expected,
+            folds=folds,
+            prepare=prepare,
+        )
+
+    def view(self, schema: Schema) -> View:
+        """Return the view that a schema gives; one schema, one view."""
+        found = self.views.get(id(schema))
+        if found is None:
+            names = tuple(name for name in self.specs if name in schema.fields)
+            guarded = tuple(
+                self.fields[name]
+                for name in names
+                if type(self.fields[name].channel).is_available is not Channel.is_available
+            )
+            found = self.views[id(schema)] = View(
+                fields=None if len(names) == len(self.specs) else names,
+                guarded=guarded,
+                build=None if schema.kind == "typeddict" else schema.build,
+                required=schema.required,
+                schema=schema.name,
+            )
+        return found
+
+    def network(self) -> Network:
+        """Link nodes and edges.
+
+        Raises:
+            GraphDefinitionError: An edge names an unknown node, there is no entry point, or a node is unreachable.
+        """
+        builder = self.builder
+        targets: dict[str, list[str]] = {name: [] for name in (START, *builder.nodes)}
+        for source, target in builder.edges:
+            self.check_end(source, target, f"the edge {source!r} -> {target!r}")
+            if target != END:
+                targets[source].append(target)
+        joins: dict[str, list[Join]] = {}
+        for sources, target in builder.joins:
+            label = f"{'+'.join(sources)}->{target}"
+            join = Join(label, target, NamedBarrierValue(sources))
+            for source in sources:
+                self.check_end(source, target, f"the join {label!r}")
+                joins.setdefault(source, []).append(join)
+        branches: dict[str, list[Branch]] = {}
+        for record, facts, schema in zip(builder.branches, self.paths, self.path_schemas, strict=True):
+            branches.setdefault(record.source, []).append(self.branch(record, facts, schema))
+        if not targets[START] and START not in branches:
+            raise GraphDefinitionError(
+                f"graph {self.name!r} has no entry point: add_edge(START, 'node'), or a conditional edge from START"
+            )
+        nodes = {
+            name: Node(
+                name,
+                order,
+                facts.code,
+                self.view(self.node_schemas[name]),
+                targets=tuple(targets[name]),
+                branches=tuple(branches.get(name, ())),
+                joins=tuple(joins.get(name, ())),
+                defer=record.defer,
+                executor=record.executor or self.executor,
+                may_write=frozenset(read_schema(facts.returns).fields) if is_schema(facts.returns) else None,
+                may_return_none=facts.may_return_none,
+                metadata=record.metadata,
+                destinations=self.destinations(record, facts),
+            )
+            for order, (record, facts) in enumerate(zip(builder.nodes.values(), self.facts.values(), strict=True))
+            for name in (record.name,)
+        }
+        start = Node(
+            START, -1, Code(START), View(), targets=tuple(targets[START]), branches=tuple(branches.get(START, ()))
+        )
+        self.check_reach(nodes, start)
+        return Network(
+            self.name,
+            self.fields,
+            deferred_order(nodes),
+            start,
+            outputs=tuple(
+                name for name, spec in self.specs.items() if name in self.output.fields and not spec.omit_output
+            ),
+            allowed=builder.allowed,
+            seeds=self.seeds(),
+            updates_of=instance_reader([self.state, self.input, self.output, *self.node_schemas.values()]),
+        )
+
+    def check_end(self, source: str, target: str, where: str) -> None:
+        """Check that an edge's ends exist.
+
+        Raises:
+            GraphDefinitionError: One does not; names the nearest match.
+        """
+        known = self.builder.nodes
+        for name, free in ((source, START), (target, END)):
+            if name not in known and name != free:
+                raise GraphDefinitionError(
+                    f"{where} of graph {self.name!r} names {name!r}, which is no node.{nearest(name, known)} "
+                    f"Nodes: {', '.join(known) or 'none'}"
+                )
+
+    def branch(self, record: BranchRecord, facts: CodeFacts, schema: Schema) -> Branch:
+        """Return a conditional edge.
+
+        Raises:
+            GraphDefinitionError: Its source or one of its declared targets is no node.
+        """
+        where = f"the conditional edge {facts.code.name!r} from {record.source!r}"
+        declared = facts.literals if record.path_map is None else tuple(record.path_map.values())
+        self.check_end(record.source, END, where)
+        for target in declared or ():
+            self.check_end(START, target, where)
+        targets = None if declared is None else tuple(dict.fromkeys(declared))
+        return Branch(facts.code, self.view(schema), record.path_map, targets)
+
+    def destinations(self, record: NodeRecord, facts: CodeFacts) -> tuple[str, ...] | None:
+        """Return where a node's commands may go, or None for anywhere.
+
+        Raises:
+            GraphDefinitionError: A declared destination is no node.
+        """
+        declared = record.destinations or facts.command_targets
+        for target in declared:
+            self.check_end(START, target, f"a destination of node {record.name!r}")
+        return None if facts.may_go_anywhere and not record.destinations else declared
+
+    def check_reach(self, nodes: Mapping[str, Node], start: Node) -> None:
+        """Check that every node can be reached.
+
+        Raises:
+            UnreachableNodeError: One can't; the message says how to declare what leads to it.
+        """
+        lost = unreachable(Reach(nodes, start))
+        if lost:
+            named = ", ".join(map(repr, lost))
+            fault(
+                self.builder.allowed,
+                "unreachable-node",
+                UnreachableNodeError,
+                f"nothing in graph {self.name!r} leads to {named}. Add an edge; or, if a node goes there by a Command, "
+                "annotate it with `-> Command[Literal[...]]` or add it with destinations=[...]; or, if a conditional "
+                "edge goes there, give its path_map or annotate its path with Literal",
+            )
+
+    def seeds(self) -> dict[str, Callable[[], Any]]:
+        """Return what makes the value that each field starts with."""
+        return {name: spec.initial for name, spec in self.specs.items() if spec.initial() is not MISSING}
+
+    def door(self, network: Network) -> Door:
+        """Return the graph's door."""
+        accepted = {name for name in self.input.fields if not self.specs[name].omit_input}
+        private = {
+            name
+            for name, spec in self.specs.items()
+            if (spec.omit_input and spec.omit_output) or name not in self.declared_outside
+        }
+        whole = self.input.kind == "pydantic"
+        return Door(
+            network,
+            frozenset(accepted),
+            frozenset(private),
+            whole_validator(self.input, accepted) if whole else None,
+        )
+
+
+def whole_validator(schema: Schema, accepted: set[str]) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Return what builds a whole pydantic model from an input, so that its model validators run.
+
+    A model that requires fields which an input can't set can't be built from one; its fields are checked one by one.
+    """
+    buildable = accepted.issuperset(schema.required)
+
+    def validate(values: Mapping[str, Any]) -> Mapping[str, Any]:
+        if buildable:
+            return schema.updates_of(schema.build(values))
+        return {name: field_checker(schema.source, name)(value) for name, value in values.items()}
+
+    return validate
+
+
+def instance_reader(schemas: list[Schema]) -> Callable[[Any], Mapping[str, Any] | None]:
+    """Return what reads the updates off an instance of one of a graph's schemas."""
+    classes = tuple((schema.source, schema) for schema in schemas if schema.kind != "typeddict")
+
+    def updates_of(instance: Any) -> Mapping[str, Any] | None:
+        for source, schema in classes:
+            if isinstance(instance, source):
+                return schema.updates_of(instance)
+        return None
+
+    return updates_of
+
+
+def context_reader(declared: Any, graph: str) -> Callable[[Any], Any]:
+    """Return what checks the `context=` of a run.
+
+    A mapping becomes an instance where the context schema is a class that makes instances.
+    """
+    if declared is None:
+        return lambda context: context
+    schema = read_schema(declared)
+
+    def read(context: Any) -> Any:
+        if context is None or (schema.kind != "typeddict" and isinstance(context, schema.source)):
+            return context
+        if not isinstance(context, Mapping):
+            raise InvalidConfigError(
+                f"context of graph {graph!r} takes a {schema.name} or a mapping, not {type(context).__name__}"
+            )
+        for name in context:
+            if name not in schema.fields:
+                raise InvalidConfigError(
+                    f"context of graph {graph!r} sets {name!r}, which {schema.name} does not declare."
+                    f"{nearest(name, schema.fields)}"
+                )
+        try:
+            return schema.build(context)
+        except Exception as error:
+            raise InvalidConfigError(f"context of graph {graph!r} does not make a {schema.name}: {error}") from error
+
+    return read

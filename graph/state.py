@@ -1,0 +1,303 @@
+"""`StateGraph`: the builder. It records what a graph shall be; `compile` makes it a `Pregel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+
+from typing_extensions import TypeVar
+
+from pregel.errors import STRICTNESS_CODES, GraphDefinitionError, nearest
+from pregel.types import END, START
+
+if TYPE_CHECKING:
+    from pregel.graph.compile import CompiledStateGraph
+    from pregel.types import ExecutorName, OnFailure
+
+__all__ = ["END", "START", "StateGraph"]
+
+StateT = TypeVar("StateT")
+ContextT = TypeVar("ContextT", default=None)
+InputT = TypeVar("InputT", default=StateT)
+OutputT = TypeVar("OutputT", default=StateT)
+
+#: A path function's answers, given by name or as a list of nodes.
+PathMap = Mapping[Hashable, str] | Sequence[str]
+EXECUTORS = ("inline", "thread")
+# In streams of nested graphs these separate a node from its task, and one graph from the next.
+RESERVED_CHARACTERS = "|:"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """A node as it was added."""
+
+    name: str
+    action: Any
+    input_schema: Any = None
+    defer: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    destinations: tuple[str, ...] = ()
+    executor: ExecutorName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRecord:
+    """A conditional edge as it was added."""
+
+    source: str
+    path: Callable[..., Any]
+    path_map: Mapping[Any, str] | None
+
+
+class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
+    """A graph of nodes that read and update one state.
+
+    Args:
+        state_schema: A `TypedDict`, dataclass or pydantic model; each field becomes a channel.
+        context_schema: What `context=` of a run must be; nodes find it as `runtime.context`.
+        input_schema: What a caller may set, if less than the state.
+        output_schema: What a caller gets, if less than the state.
+        allow: Strictness checks that warn instead of raise, by code; see `docs/errors.md`.
+        strict: False lets all strictness checks warn.
+
+    Raises:
+        GraphDefinitionError: `allow` names a code that does not exist.
+    """
+
+    def __init__(
+        self,
+        state_schema: type[StateT],
+        context_schema: type[ContextT] | None = None,
+        *,
+        input_schema: type[InputT] | None = None,
+        output_schema: type[OutputT] | None = None,
+        allow: Collection[str] = (),
+        strict: bool = True,
+    ) -> None:
+        for code in allow:
+            if code not in STRICTNESS_CODES:
+                raise GraphDefinitionError(
+                    f"allow names {code!r}, which is no strictness check.{nearest(code, STRICTNESS_CODES)} "
+                    f"There are: {', '.join(sorted(STRICTNESS_CODES))}"
+                )
+        self.state_schema = state_schema
+        self.context_schema = context_schema
+        self.input_schema: Any = input_schema or state_schema
+        self.output_schema: Any = output_schema or state_schema
+        self.allowed = frozenset(allow) if strict else STRICTNESS_CODES
+        #: In the order they were added, which is the order in which their writes are applied.
+        self.nodes: dict[str, NodeRecord] = {}
+        self.edges: dict[tuple[str, str], None] = {}
+        self.joins: dict[tuple[tuple[str, ...], str], None] = {}
+        self.branches: list[BranchRecord] = []
+
+    def add_node(
+        self,
+        node: str | Any,
+        action: Any = None,
+        *,
+        defer: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        input_schema: Any = None,
+        destinations: Sequence[str] | Mapping[str, str] = (),
+        executor: ExecutorName | None = None,
+    ) -> Self:
+        """Add a node.
+
+        Args:
+            node: Its name; or its action, whose own name it then has.
+            action: A sync or async function of the state, or an object with `invoke`/`ainvoke`.
+            defer: Run it when nothing else is due.
+            metadata: For people and tools; the engine does not look at it.
+            input_schema: What it reads, if not what its first parameter is annotated with, nor the state.
+            destinations: The nodes its commands may go to, where its annotation does not say.
+            executor: "thread" runs its sync code in a worker thread when others run beside it, "inline" never does.
+
+        Returns:
+            This builder.
+
+        Raises:
+            GraphDefinitionError: The name is taken or can't be one, or an option has no such value.
+        """
+        from pregel.graph.code import callable_name  # noqa: PLC0415 - imported with the first node
+        from pregel.main import Pregel  # noqa: PLC0415 - as above
+
+        if not isinstance(node, str):
+            if action is not None:
+                raise GraphDefinitionError(f"add_node takes (name, action) or (action), not ({node!r}, {action!r})")
+            action, name = node, callable_name(node)
+            if name is None:
+                raise GraphDefinitionError(f"{node!r} has no name of its own: add_node('name', ...)")
+            node = name
+        check_name(node)
+        if node in self.nodes:
+            raise GraphDefinitionError(f"there is a node {node!r} already: each node needs a name of its own")
+        if action is None:
+            raise GraphDefinitionError(f"node {node!r} has nothing to run: add_node({node!r}, function)")
+        if isinstance(action, Pregel):
+            raise GraphDefinitionError(
+                f"node {node!r} is a compiled graph, which can't be a node yet: call it in a function that maps the "
+                "state to its input, and its result to updates"
+            )
+        if executor is not None:
+            check_executor(executor, f"node {node!r}")
+        self.nodes[node] = NodeRecord(
+            node, action, input_schema, defer, dict(metadata or {}), tuple(destinations), executor
+        )
+        return self
+
+    def add_edge(self, start_key: str | Sequence[str], end_key: str, *, wait: Literal["all"] = "all") -> Self:
+        """Add an edge: `end_key` runs in the superstep after `start_key` has run.
+
+        Args:
+            start_key: A node or START; or a list of nodes, which is a join.
+            end_key: A node or END.
+            wait: For a join, "all": it fires once every source has run since it last fired.
+
+        Returns:
+            This builder.
+
+        Raises:
+            GraphDefinitionError: The edge leads into START or out of END, or the join is empty. Names are looked up
+                at `compile`, so edges may come before their nodes.
+        """
+        if wait != "all":
+            raise GraphDefinitionError(f"a join waits for 'all', not {wait!r}")
+        if end_key == START:
+            raise GraphDefinitionError(f"an edge from {start_key!r} leads into START, which only begins a run")
+        if isinstance(start_key, str):
+            if start_key == END:
+                raise GraphDefinitionError(f"an edge to {end_key!r} leads out of END, which only ends a path")
+            self.edges[start_key, end_key] = None
+            return self
+        sources = tuple(dict.fromkeys(start_key))
+        if not sources:
+            raise GraphDefinitionError(
+                f"the join into {end_key!r} has no source and would never fire: list its sources"
+            )
+        for source in sources:
+            if source in {START, END}:
+                raise GraphDefinitionError(f"the join into {end_key!r} waits for {source}, which is no node that runs")
+        self.joins[sources, end_key] = None
+        return self
+
+    def add_conditional_edges(self, source: str, path: Callable[..., Any], path_map: PathMap | None = None) -> Self:
+        """Add a conditional edge: after each run of `source`, `path` says what runs next.
+
+        Args:
+            source: A node or START.
+            path: A sync or async function of the state (the node's view with its own writes applied) that returns a
+                node's name, END, a `Send`, or a list of these.
+            path_map: From answers to nodes, or the list of nodes it may answer with. Without it the targets are read
+                off a `Literal` in the annotated result; else they count as unknown.
+
+        Returns:
+            This builder.
+
+        Raises:
+            GraphDefinitionError: `source` is END, or `path_map` is no mapping and no list of names.
+        """
+        if source == END:
+            raise GraphDefinitionError("a conditional edge leads out of END, which only ends a path")
+        if not callable(path) and not hasattr(path, "invoke"):
+            raise GraphDefinitionError(f"the conditional edge from {source!r} needs a path function, not {path!r}")
+        if path_map is not None and not isinstance(path_map, Mapping):
+            if isinstance(path_map, str) or not all(isinstance(name, str) for name in path_map):
+                raise GraphDefinitionError(
+                    f"path_map of the conditional edge from {source!r} takes a mapping or a list of names, "
+                    f"not {path_map!r}"
+                )
+            path_map = {name: name for name in path_map}
+        self.branches.append(BranchRecord(source, path, None if path_map is None else dict(path_map)))
+        return self
+
+    def add_sequence(self, nodes: Sequence[Any]) -> Self:
+        """Add nodes and the edges that run them one after the other.
+
+        Args:
+            nodes: Actions, or (name, action) pairs.
+
+        Returns:
+            This builder.
+
+        Raises:
+            GraphDefinitionError: There is none, or one can't be added.
+        """
+        if not nodes:
+            raise GraphDefinitionError("add_sequence takes at least one node")
+        previous: str | None = None
+        for node in nodes:
+            if isinstance(node, tuple):
+                self.add_node(*node)
+            else:
+                self.add_node(node)
+            name = next(reversed(self.nodes))
+            if previous is not None:
+                self.add_edge(previous, name)
+            previous = name
+        return self
+
+    def set_entry_point(self, key: str) -> Self:
+        """Add an edge from START."""
+        return self.add_edge(START, key)
+
+    def set_finish_point(self, key: str) -> Self:
+        """Add an edge to END."""
+        return self.add_edge(key, END)
+
+    def compile(
+        self,
+        *,
+        name: str | None = None,
+        executor: ExecutorName = "thread",
+        on_failure: OnFailure = "finish",
+    ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
+        """Check the graph and make it runnable. The builder may be changed and compiled again.
+
+        Args:
+            name: The graph's name in messages and drawings; the state schema's if left out.
+            executor: Where the sync code of nodes runs that do not say it themselves.
+            on_failure: What becomes of the siblings of a task that fails; see `Pregel.invoke`.
+
+        Returns:
+            The compiled graph.
+
+        Raises:
+            SchemaError: The schemas can't be compiled into channels.
+            GraphDefinitionError: The graph names unknown nodes, has no entry point, a node that nothing reaches, or a
+                function with parameters that nothing fills.
+        """
+        from pregel.graph.compile import compile_graph  # noqa: PLC0415 - the compiler is loaded when it is needed
+
+        check_executor(executor, "compile")
+        return compile_graph(self, name=name, executor=executor, on_failure=on_failure)
+
+
+def check_name(name: str) -> None:
+    """Check a node's name.
+
+    Raises:
+        GraphDefinitionError: It is empty, reserved, or has a reserved character.
+    """
+    if not name or name.startswith("__"):
+        raise GraphDefinitionError(
+            f"a node can't be named {name!r}: names are not empty, and those that begin with two underscores belong to "
+            "the engine"
+        )
+    for character in RESERVED_CHARACTERS:
+        if character in name:
+            raise GraphDefinitionError(f"a node can't be named {name!r}: {character!r} separates names in streams")
+
+
+def check_executor(executor: str, where: str) -> None:
+    """Check where code shall run.
+
+    Raises:
+        GraphDefinitionError: There is no such executor.
+    """
+    if executor not in EXECUTORS:
+        raise GraphDefinitionError(
+            f"executor of {where} is 'inline' or 'thread', not {executor!r}.{nearest(executor, EXECUTORS)}"
+        )

@@ -1,0 +1,205 @@
+"""One attempt at one task, from the view of the state to the writes it asks for.
+
+Theory of operation. The attempt is written once, as a coroutine, for both kinds of driver. Told not to be
+`asynchronous`, it calls only the sync forms of user code and so never suspends: `send(None)` runs it to its end, and
+the sync driver needs no event loop. Told to be, it awaits the async forms where there are any. It raises nothing that
+is an `Exception`: how a task ended is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from pregel.barrier import fold, grouped
+from pregel.channels.base import MISSING
+from pregel.errors import UnknownTargetError, nearest
+from pregel.runtime import Run, Runtime
+from pregel.superstep import TaskDone, TaskFailed
+from pregel.task import Task, Writes
+from pregel.types import Send
+from pregel.writes import destinations, interpret, show
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pregel.network import Network
+    from pregel.node import Branch, Code, Node
+
+    Offload = Callable[..., Awaitable[Any]]
+
+__all__ = ["attempt"]
+
+NAMED_WRITERS = 5
+
+
+async def attempt(
+    task: Task,
+    values: dict[str, Any],
+    network: Network,
+    run: Run,
+    asynchronous: bool,  # noqa: FBT001 - an internal call on the hot path
+    offload: Offload | None = None,
+) -> TaskDone | TaskFailed:
+    """Run a task's node and its conditional edges.
+
+    Args:
+        task: The task.
+        values: The state of the last barrier; it is read, never changed.
+        network: The graph.
+        run: What all tasks of the run share.
+        asynchronous: Whether async forms are awaited.
+        offload: Calls a sync function in a worker thread: for the sync code of a node whose other code is awaited.
+
+    Returns:
+        How the task ended.
+    """
+    node = task.node
+    given: Any = MISSING
+    seen: dict[str, Any] | None = None
+    try:
+        if task.step == 0:
+            writes = Writes(task.arg, node.targets)
+        else:
+            code = node.code
+            if task.arg is MISSING:
+                seen = node.view.read(values)
+                given = seen if node.view.build is None else node.view.present(seen, named(node.name, network))
+            else:
+                given = task.arg
+            if asynchronous and code.acall is not None:
+                result = await code.acall(given, **filled(code, task, run))
+            elif offload is not None:
+                result = await offload(code.call, given, filled(code, task, run))
+            else:  # nothing to await: the common case of the sync driver
+                call: Callable[..., Any] = code.call  # type: ignore[assignment]
+                result = call(given, **filled(code, task, run)) if code.inject else call(given)
+            plain = plain_writes(result, network, node, given)
+            writes = interpret(result, network, node, given, task.id, run.new_id) if plain is None else plain
+        if node.branches:
+            writes = await routed(task, seen, writes, values, network, run, asynchronous)
+    except Exception as error:  # noqa: BLE001 - whatever user code raises is how the task ended
+        explain(error, task, network, given)
+        return TaskFailed(task, error)
+    return TaskDone(task, writes)
+
+
+def named(node: str, network: Network) -> str:
+    """Return how messages name a node."""
+    return f"node {node!r} of graph {network.name!r}"
+
+
+def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
+    """Return the parameters that a piece of user code asked for."""
+    made: dict[str, Any] = {}
+    for name, kind in code.inject.items():
+        if kind == "config":
+            made[name] = dict(run.config)
+        elif kind == "writer":
+            made[name] = run.writer
+        else:
+            made[name] = Runtime(run.context, run.writer, run.config, task.node.name, task.step, task.id)
+    return made
+
+
+def plain_writes(result: Any, network: Network, node: Node, given: Any) -> Writes | None:
+    """Return the writes of a result that needs no further look, or None.
+
+    Most results are small dicts whose values have exactly the declared types, and are done with here.
+    """
+    if type(result) is not dict:
+        return None
+    fields = network.fields
+    for name, value in result.items():
+        field = fields.get(name)
+        if field is None or type(value) is not field.exact:
+            return None
+        if field.folds and (given.get(name) is value if type(given) is dict else node.view.build is not None):
+            return None
+    return Writes(tuple(result.items()), node.targets)
+
+
+async def routed(
+    task: Task,
+    seen: dict[str, Any] | None,
+    writes: Writes,
+    values: dict[str, Any],
+    network: Network,
+    run: Run,
+    asynchronous: bool,  # noqa: FBT001 - an internal call on the hot path
+) -> Writes:
+    """Return a task's writes with the targets of its conditional edges.
+
+    A path sees the task's view of the state with the task's own writes applied: nothing of its siblings.
+
+    Raises:
+        UnknownTargetError: A path answered with something that is no target.
+    """
+    goto, sends = list(writes.goto), list(writes.sends)
+    for branch in task.node.branches:
+        if seen is not None and branch.view is task.node.view:
+            base, seen = seen, None  # the node is done with its dict: no second copy
+        else:
+            base = branch.view.read(values)
+        overlay(base, branch, writes, values, network, task)
+        where = f"the conditional edge {branch.code.name!r} of {named(task.node.name, network)}"
+        shown = base if branch.view.build is None else branch.view.present(base, where)
+        code = branch.code
+        extra = filled(code, task, run)
+        if code.acall is not None and (asynchronous or code.call is None):
+            choice = await code.acall(shown, **extra)
+        else:
+            choice = code.call(shown, **extra)  # type: ignore[misc]
+        destinations(mapped(choice, branch, where), network, where, goto, sends)
+    return Writes(writes.updates, tuple(goto), tuple(sends))
+
+
+def overlay(
+    base: dict[str, Any], branch: Branch, writes: Writes, values: dict[str, Any], network: Network, task: Task
+) -> None:
+    """Apply a task's own writes to the view that its path will see."""
+    wanted = branch.view.fields
+    for name, updates in grouped(writes.updates).items():
+        if wanted is None or name in wanted:
+            base[name] = fold(network, name, values.get(name, MISSING), updates, [task] * len(updates))
+    for field in branch.view.guarded:
+        if field.name in base and not field.channel.is_available(base[field.name]):
+            del base[field.name]
+
+
+def mapped(choice: Any, branch: Branch, where: str) -> Any:
+    """Return a path's answer with its names translated by the path map.
+
+    Raises:
+        UnknownTargetError: The map does not have an answer.
+    """
+    path_map = branch.path_map
+    if path_map is None:
+        return choice
+    translated: list[Any] = []
+    for answer in choice if isinstance(choice, (list, tuple)) else (choice,):
+        if isinstance(answer, Send):
+            translated.append(answer)
+        elif isinstance(answer, Hashable) and answer in path_map:
+            translated.append(path_map[answer])
+        else:
+            raise UnknownTargetError(
+                f"{where} answered {show(answer)}, which its path_map does not have."
+                f"{nearest(answer, map(str, path_map))} It has: {', '.join(map(repr, path_map))}"
+            )
+    return translated
+
+
+def explain(error: Exception, task: Task, network: Network, given: Any) -> None:
+    """Add to an error where it happened, once."""
+    notes = [f"In graph {network.name!r}, node {task.node.name!r}, superstep {task.step}, task {task.id}."]
+    name = error.args[0] if isinstance(error, KeyError) and error.args else None
+    if isinstance(name, str) and name in network.fields and isinstance(given, dict) and name not in given:
+        writers = [node.name for node in network.nodes.values() if node.may_write is None or name in node.may_write]
+        notes.append(
+            f"Node {task.node.name!r} reads the field {name!r}, which is declared but has no value yet. It can be "
+            f"written by the input or by the nodes {', '.join(map(repr, writers[:NAMED_WRITERS]))}."
+        )
+    for note in notes:
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)

@@ -1,0 +1,151 @@
+"""The barrier of a superstep: from what its tasks asked for to what changes, or an error and nothing changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pregel.channels.base import MISSING, ConcurrentUpdateError, InvalidUpdateError, Overwrite
+from pregel.errors import InvalidConcurrentUpdateError, ReducerError
+from pregel.writes import show
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from pregel.network import Network
+    from pregel.node import Join
+    from pregel.task import Task, Writes
+
+__all__ = ["Changes", "barrier", "fold", "grouped"]
+
+
+class Changes(NamedTuple):
+    """What a superstep changes. Swapped in whole, or not at all."""
+
+    #: The new value of each field that was written or cleared; `MISSING` where it holds none any more.
+    values: dict[str, Any]
+    #: What each join that was touched has heard now.
+    heard: dict[Join, frozenset[str]]
+    #: The joins that fired, in the order in which they were completed.
+    fired: tuple[Join, ...]
+
+
+def barrier(
+    network: Network,
+    values: Mapping[str, Any],
+    heard: Mapping[Join, frozenset[str]],
+    fading: Collection[str],
+    tasks: Sequence[Task],
+    results: Sequence[Writes],
+) -> Changes:
+    """Compute what a superstep changes.
+
+    Args:
+        network: The graph.
+        values: The state before; it is read only.
+        heard: What each join has heard before.
+        fading: The fields that hold a value which is cleared when nothing is written.
+        tasks: The tasks of the step in the order of application.
+        results: What each of them asked for.
+
+    Returns:
+        The changes, for the machine to swap in.
+
+    Raises:
+        InvalidUpdateError: Updates that can't be applied together, or a reducer that raised; names field and nodes.
+    """
+    if len(tasks) == 1:
+        updates = grouped(results[0].updates)
+    else:
+        updates = grouped(update for writes in results for update in writes.updates)
+    changed: dict[str, Any] = {}
+    fields = network.fields
+    for name, given in updates.items():
+        value = values.get(name, MISSING)
+        try:
+            changed[name] = fields[name].channel.apply(value, given)
+        except Exception:  # noqa: BLE001 - done again slowly, to say whose update it was
+            writers = [
+                task for task, writes in zip(tasks, results, strict=True) for key, _ in writes.updates if key == name
+            ]
+            changed[name] = fold(network, name, value, given, writers)
+    for name in fading:
+        if name not in changed:
+            changed[name] = fields[name].channel.apply(values[name], ())
+    return Changes(changed, *arrivals(heard, tasks))
+
+
+def grouped(updates: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Return the updates of each field, in order."""
+    groups: dict[str, list[Any]] = {}
+    for name, update in updates:
+        if name in groups:
+            groups[name].append(update)
+        else:
+            groups[name] = [update]
+    return groups
+
+
+def arrivals(
+    heard: Mapping[Join, frozenset[str]], tasks: Sequence[Task]
+) -> tuple[dict[Join, frozenset[str]], tuple[Join, ...]]:
+    """Return what the joins have heard after these tasks, and which of them are complete (those start anew)."""
+    touched: dict[Join, list[str]] = {}
+    for task in tasks:
+        for join in task.node.joins:
+            touched.setdefault(join, []).append(task.node.name)
+    if not touched:
+        return {}, ()
+    now = {join: join.channel.apply(heard.get(join, MISSING), names) for join, names in touched.items()}
+    fired = tuple(join for join, names in now.items() if join.channel.is_available(names))
+    return {join: join.channel.consume(names) for join, names in now.items()}, fired
+
+
+def fold(network: Network, name: str, value: Any, updates: Sequence[Any], writers: Sequence[Task]) -> Any:
+    """Apply a superstep's updates to one field, and say whose updates it was if that fails.
+
+    Raises:
+        InvalidConcurrentUpdateError: Several updates compete; names the field, the nodes and their values.
+        InvalidUpdateError: An update that the channel does not take.
+        ReducerError: The reducer raised; names the field, the node and the types of both operands.
+    """
+    channel = network.fields[name].channel
+    try:
+        return channel.apply(value, updates)
+    except ConcurrentUpdateError as error:
+        by = "; ".join(
+            f"node {task.node.name!r} (task {task.id}) wrote {show(update)}"
+            for task, update in zip(writers, updates, strict=True)
+        )
+        raise InvalidConcurrentUpdateError(
+            f"the field {name!r} of graph {network.name!r} got conflicting updates in superstep "
+            f"{writers[0].step}: {by}. {str(error)[:1].upper()}{str(error)[1:]}"
+        ) from error
+    except InvalidUpdateError as error:
+        nodes = ", ".join(dict.fromkeys(repr(task.node.name) for task in writers))
+        raise InvalidUpdateError(
+            f"the field {name!r} of graph {network.name!r}, written by {nodes}: {error}"
+        ) from error
+    except Exception as error:
+        raise blamed(network, name, value, updates, writers, error) from error
+
+
+def blamed(
+    network: Network, name: str, value: Any, updates: Sequence[Any], writers: Sequence[Task], error: Exception
+) -> ReducerError:
+    """Return the error of a reducer that raised, with the update at which it does (a reducer is pure: ask it again)."""
+    channel = network.fields[name].channel
+    for task, update in zip(writers, updates, strict=True):
+        right = update.value if isinstance(update, Overwrite) else update
+        try:
+            value = channel.apply(value, (update,))
+        except Exception as again:  # noqa: BLE001 - any error is the one looked for
+            return ReducerError(
+                f"the reducer of field {name!r} of graph {network.name!r} raised {type(again).__name__}: {again}, "
+                f"folding an update of node {task.node.name!r} (task {task.id}, {type(right).__name__}) into the "
+                f"value ({type(value).__name__})"
+            )
+    nodes = ", ".join(dict.fromkeys(repr(task.node.name) for task in writers))
+    return ReducerError(
+        f"the reducer of field {name!r} of graph {network.name!r} raised {type(error).__name__}: {error}, folding the "
+        f"updates of {nodes} at once (its `fold`); one by one they are accepted"
+    )

@@ -1,0 +1,259 @@
+"""The async driver, for asyncio and trio: a coroutine that performs the machine's commands.
+
+Theory of operation. A task that is alone in its superstep is awaited in place, in a context of its own. Several run
+in a task group of the event loop at hand. While only sync code is due, the sync driver performs the machine in one
+worker thread, because a hop into a thread costs more than a superstep. A run is cancelled by cancelling its coroutine:
+tasks of the loop are cancelled, code in a worker thread can't be and is waited for, and nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextvars import Context, copy_context
+from functools import partial
+from threading import Event as ThreadEvent
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+
+from pregel.attempt import attempt
+from pregel.drivers import workers
+from pregel.drivers.sync import SyncDriver
+from pregel.errors import NodeCancelledError, PregelWarning
+from pregel.superstep import Emit, RunTasks, TaskFailed, Warn, concluded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from pregel.drivers.loops import EventLoop
+    from pregel.drivers.mailbox import Mailbox
+    from pregel.network import Network
+    from pregel.runtime import Run
+    from pregel.superstep import Command, Event, Superstep
+    from pregel.task import Task
+
+__all__ = ["AsyncDriver"]
+
+# A run whose nodes never wait must let others have the loop now and then; every superstep would cost as much as a node.
+STEPS_BETWEEN_CHECKPOINTS = 16
+
+
+class Cancelled(Exception):  # noqa: N818 - no error: it makes a task group cancel what is left of it
+    """Leaves a task group whose superstep is over before its tasks are."""
+
+
+class AsyncDriver:
+    """Performs one run.
+
+    Args:
+        network: The graph.
+        machine: The run.
+        run: What the tasks share.
+        max_concurrency: How many tasks may run at once.
+        loop: The event loop at hand.
+        mailbox: Where stream parts go; None when nobody reads them.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        machine: Superstep,
+        run: Run,
+        max_concurrency: int | None,
+        loop: EventLoop,
+        mailbox: Mailbox | None,
+    ) -> None:
+        self.network = network
+        self.machine = machine
+        self.run = run
+        self.max_concurrency = max_concurrency
+        self.loop = loop
+        self.mailbox = mailbox
+        self.context: Context = copy_context()
+
+    async def perform(self, commands: Sequence[Command]) -> None:
+        """Perform commands until the run ends.
+
+        Raises:
+            Exception: What the run failed with.
+        """
+        steps = 0
+        following: Sequence[Command] | None = commands
+        while following is not None:
+            tasks = self.obey(following)
+            if not tasks:
+                return
+            if self.mailbox is not None:
+                await self.mailbox.emptied()
+            steps += 1
+            if not steps % STEPS_BETWEEN_CHECKPOINTS:
+                await anyio.lowlevel.checkpoint()
+            if len(tasks) == 1 and runs_on_loop(tasks[0]):
+                following = self.machine.handle(await self.attempt(tasks[0]))
+            elif any(map(runs_on_loop, tasks)):
+                following = await self.crowd(tasks)
+            else:
+                following = await self.stretch(tasks)
+
+    def obey(self, commands: Sequence[Command]) -> tuple[Task, ...]:
+        """Perform commands, and return the tasks that are to be run: none once the run is over.
+
+        Raises:
+            Exception: What the run failed with.
+        """
+        tasks: tuple[Task, ...] = ()
+        for command in commands:
+            kind = type(command)
+            if kind is RunTasks:
+                tasks = command.tasks  # type: ignore[union-attr]
+            elif kind is Emit:
+                self.mailbox.put(command)  # type: ignore[union-attr, arg-type]
+            elif kind is Warn:
+                warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]
+            elif command.error is not None:  # type: ignore[union-attr]
+                raise command.error  # type: ignore[union-attr]
+        return tasks
+
+    async def attempt(self, task: Task) -> Event:
+        """Run a task in this coroutine, or its sync code in a worker thread."""
+        node = task.node
+        if not runs_on_loop(task):
+            sync = SyncDriver(self.network, self.machine, None, live=False)
+            sync.run, sync.context = self.run, self.context
+            return await self.in_thread(partial(sync.attempt, task))  # type: ignore[no-any-return]
+        offload = self.offload if node.code.acall is None and node.executor == "thread" and task.step else None
+        body = attempt(task, self.machine.values, self.network, self.run, True, offload)  # noqa: FBT003 - see its docstring
+        try:
+            return await InContext(body, self.context.copy())  # type: ignore[no-any-return]
+        except self.loop.cancelled:
+            if self.loop.cancelling():
+                raise
+            message = (
+                f"node {node.name!r} of graph {self.network.name!r} ended as cancelled, and nobody cancelled the run: "
+                "it let a cancellation of its own escape"
+            )
+            return TaskFailed(task, NodeCancelledError(message))
+
+    async def offload(self, call: Callable[..., Any], given: Any, extra: dict[str, Any]) -> Any:
+        """Call sync code of a node whose other code is awaited."""
+        return await self.in_thread(partial(copy_context().run, partial(call, given, **extra)))
+
+    async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:
+        """Run the tasks of a superstep side by side; return the commands that follow."""
+        limit = None if self.max_concurrency is None else anyio.Semaphore(self.max_concurrency)
+        following: Sequence[Command] = ()
+        running = len(tasks)
+
+        def take(event: Event) -> None:
+            nonlocal following, running
+            running -= 1
+            commands = self.machine.handle(event)
+            if concluded(commands):
+                following = commands
+                if running:
+                    raise Cancelled
+            else:
+                for command in commands:
+                    self.mailbox.put(command)  # type: ignore[union-attr, arg-type]
+
+        async def one(task: Task) -> None:
+            if limit is None:
+                take(await self.attempt(task))
+            else:
+                async with limit:
+                    event = await self.attempt(task)
+                take(event)
+
+        try:
+            async with self.loop.group() as spawn:
+                for task in tasks:
+                    spawn(one, task)
+        except* Cancelled:
+            pass
+        return following
+
+    async def stretch(self, tasks: tuple[Task, ...]) -> Sequence[Command] | None:
+        """Let the sync driver perform the machine in a worker thread until async code is due.
+
+        Returns:
+            The commands to go on with, or None if the run is over.
+        """
+        sync = SyncDriver(self.network, self.machine, self.max_concurrency, live=False)
+        sync.run, sync.context = self.run, self.context
+        stop = ThreadEvent()
+        sync.stopped = stop.is_set
+
+        def perform() -> Sequence[Command] | None:
+            parts = sync.perform((RunTasks(tasks),), leave=runs_on_loop)
+            try:
+                while True:
+                    part = next(parts)
+                    self.mailbox.put_and_wait(part, stop)  # type: ignore[union-attr]
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            finally:
+                parts.close()
+
+        return await self.in_thread(perform, stop)  # type: ignore[no-any-return]
+
+    async def in_thread(self, call: Callable[[], Any], stop: ThreadEvent | None = None) -> Any:
+        """Call something in a worker thread, and wait for it to end even when cancelled meanwhile.
+
+        Raises:
+            BaseException: Whatever the call raises.
+        """
+        done = anyio.Event()
+        outcome: list[Any] = []
+        failure: list[BaseException] = []
+
+        def job() -> None:
+            try:
+                outcome.append(call())
+            except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
+                failure.append(error)
+            self.loop.call_soon(done.set)
+
+        workers.submit(job)
+        try:
+            await done.wait()
+        except BaseException:
+            if stop is not None:
+                stop.set()
+                if self.mailbox is not None:
+                    self.mailbox.release()
+            await self.loop.uncancelled(done.wait)
+            raise
+        if failure:
+            raise failure.pop()
+        return outcome[0]
+
+
+def runs_on_loop(task: Task) -> bool:
+    """Return whether a task's code belongs on the event loop: it awaits something, or asks to run inline."""
+    node = task.node
+    return node.uses_loop or node.executor == "inline" or not task.step
+
+
+class InContext:
+    """Awaits a coroutine with each of its steps run inside a given context: what it sets stays in there."""
+
+    __slots__ = ("context", "coroutine")
+
+    def __init__(self, coroutine: Any, context: Context) -> None:
+        self.coroutine = coroutine
+        self.context = context
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        run, coroutine = self.context.run, self.coroutine
+        try:
+            waited = run(coroutine.send, None)
+            while True:
+                try:
+                    sent = yield waited
+                except BaseException as error:  # noqa: BLE001 - a cancellation, for the coroutine to see
+                    waited = run(coroutine.throw, error)
+                else:
+                    waited = run(coroutine.send, sent)
+        except StopIteration as end:
+            return end.value

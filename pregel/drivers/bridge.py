@@ -1,0 +1,59 @@
+"""How sync code runs a graph that has async nodes: one event loop for the run."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pregel.drivers.loops import loop_is_running
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+
+__all__ = ["iterate_async", "run_async"]
+
+T = TypeVar("T")
+EXHAUSTED = object()
+
+
+def run_async(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine function to its end on a new asyncio loop.
+
+    Where a loop runs in this thread already, as in a notebook, the new one gets a thread of its own.
+    """
+    with runner() as run:
+        return run(main)
+
+
+def iterate_async(parts: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
+    """Iterate an async generator from sync code; the loop stands still between two parts."""
+    with runner() as run:
+        generator = parts()
+
+        async def following() -> Any:
+            return await anext(generator, EXHAUSTED)
+
+        try:
+            while (part := run(following)) is not EXHAUSTED:
+                yield part
+        finally:
+            run(generator.aclose)
+
+
+@contextmanager
+def runner() -> Iterator[Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]]:
+    """Give a function that runs coroutine functions on one new event loop, in the caller's context."""
+    context = copy_context()
+    if not loop_is_running():
+        with asyncio.Runner() as own:
+            yield lambda main: own.run(main(), context=context)
+        return
+    own = asyncio.Runner()
+    with ThreadPoolExecutor(1, thread_name_prefix="pregel-loop") as thread:
+        try:
+            yield lambda main: thread.submit(own.run, main(), context=context).result()
+        finally:
+            thread.submit(own.close).result()

@@ -1,0 +1,164 @@
+"""What the drivers need of an event loop that anyio does not give, or gives at five times the price."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    Spawn = Callable[..., Any]
+
+__all__ = ["AsyncioLoop", "EventLoop", "TrioLoop", "current_loop", "loop_is_running"]
+
+
+class EventLoop(Protocol):
+    """An event loop that a run lives on."""
+
+    #: The thread that the loop runs in.
+    thread: int
+    #: What is raised in a task that is cancelled.
+    cancelled: type[BaseException]
+
+    def cancelling(self) -> bool:
+        """Return whether the current task was asked to cancel."""
+
+    def group(self) -> AbstractAsyncContextManager[Spawn]:
+        """Open a task group; what it gives starts a coroutine function in it, in a copy of the current context."""
+
+    def call_soon(self, call: Callable[[], Any]) -> None:
+        """Call something on the loop, from any thread."""
+
+    def launch(self, main: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """Start a task that belongs to nobody's scope and never raises; return what cancels it and waits for it."""
+
+    async def uncancelled(self, wait: Callable[[], Awaitable[Any]]) -> None:
+        """Wait for something whatever cancellations arrive meanwhile."""
+
+
+class AsyncioLoop:
+    """The running asyncio loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.thread = get_ident()
+        self.cancelled: type[BaseException] = asyncio.CancelledError
+
+    def cancelling(self) -> bool:
+        """Return whether the current task was asked to cancel; one that raises by itself was not."""
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+
+    @asynccontextmanager
+    async def group(self) -> AsyncGenerator[Spawn, None]:
+        """Open an `asyncio.TaskGroup`."""
+        async with asyncio.TaskGroup() as group:
+            yield lambda function, argument: group.create_task(function(argument))
+
+    def call_soon(self, call: Callable[[], Any]) -> None:
+        """Call something on the loop, from any thread."""
+        self.loop.call_soon_threadsafe(call)
+
+    def launch(self, main: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """Start an asyncio task."""
+        task = asyncio.ensure_future(main())
+
+        async def stop() -> None:
+            task.cancel()
+            await self.uncancelled(lambda: asyncio.wait([task]))
+
+        return stop
+
+    async def uncancelled(self, wait: Callable[[], Awaitable[Any]]) -> None:
+        """Wait for something; a cancellation that arrives meanwhile is raised when the wait is over."""
+        waiting = asyncio.ensure_future(wait())
+        cancelled: asyncio.CancelledError | None = None
+        with anyio.CancelScope(shield=True):
+            while not waiting.done():
+                try:
+                    await asyncio.shield(waiting)
+                except asyncio.CancelledError as error:
+                    cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+
+class TrioLoop:
+    """The running trio loop."""
+
+    def __init__(self) -> None:
+        import trio  # noqa: PLC0415 - only where trio runs
+
+        self.trio = trio
+        self.token = trio.lowlevel.current_trio_token()
+        self.thread = get_ident()
+        self.cancelled: type[BaseException] = trio.Cancelled
+
+    def cancelling(self) -> bool:
+        """Return True: trio raises `Cancelled` only where a scope was cancelled."""
+        return True
+
+    @asynccontextmanager
+    async def group(self) -> AsyncGenerator[Spawn, None]:
+        """Open a trio nursery."""
+        async with self.trio.open_nursery() as nursery:
+            yield nursery.start_soon
+
+    def call_soon(self, call: Callable[[], Any]) -> None:
+        """Call something on the loop, from any thread."""
+        self.token.run_sync_soon(call)
+
+    def launch(self, main: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """Start a system task, which no scope of the caller reaches."""
+        scope, done = self.trio.CancelScope(), self.trio.Event()
+
+        async def contained() -> None:
+            try:
+                with scope:
+                    await main()
+            finally:
+                done.set()
+
+        # Without a context of its own a system task would not see the caller's variables.
+        self.trio.lowlevel.spawn_system_task(contained, context=copy_context())
+
+        async def stop() -> None:
+            scope.cancel()
+            await self.uncancelled(done.wait)
+
+        return stop
+
+    async def uncancelled(self, wait: Callable[[], Awaitable[Any]]) -> None:
+        """Wait for something; a cancellation is delivered at the next checkpoint after it."""
+        with self.trio.CancelScope(shield=True):
+            await wait()
+
+
+def trio_is_running() -> bool:
+    """Return whether trio runs in this thread; it does not where nobody imported it."""
+    trio = sys.modules.get("trio")
+    return trio is not None and bool(trio.lowlevel.in_trio_run())
+
+
+def loop_is_running() -> bool:
+    """Return whether an event loop runs in this thread."""
+    if trio_is_running():
+        return True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def current_loop() -> EventLoop:
+    """Return the event loop that runs this code."""
+    return TrioLoop() if trio_is_running() else AsyncioLoop()

@@ -1,0 +1,146 @@
+"""The sync driver: a loop in one thread that performs the machine's commands.
+
+A task that is alone in its superstep runs in place. Several run on worker threads, and this thread waits for their
+events. The loop is a generator of stream parts: between two of them the run stands still.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextvars import Context, copy_context
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from pregel.attempt import attempt
+from pregel.drivers.crew import Crew
+from pregel.errors import PregelWarning
+from pregel.superstep import Emit, RunTasks, Warn, concluded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from pregel.network import Network
+    from pregel.runtime import Run
+    from pregel.superstep import Command, Event, Superstep
+    from pregel.task import Task
+
+__all__ = ["SyncDriver"]
+
+
+class SyncDriver:
+    """Performs one run.
+
+    Args:
+        network: The graph.
+        machine: The run.
+        max_concurrency: How many tasks may run at once.
+        live: Whether parts that nodes write must appear while the node still runs.
+    """
+
+    def __init__(self, network: Network, machine: Superstep, max_concurrency: int | None, *, live: bool) -> None:
+        self.network = network
+        self.machine = machine
+        self.max_concurrency = max_concurrency
+        self.live = live
+        self.run: Run
+        #: What worker threads have to say: events, written parts, and what must not happen in a thread.
+        self.inbox: SimpleQueue[Event | Emit | BaseException] = SimpleQueue()
+        #: Asked before each task: whether the run was cancelled from outside.
+        self.stopped: Callable[[], bool] = never
+        self.context: Context = copy_context()
+
+    def write(self, payload: Any) -> None:
+        """Take a part from a node's stream writer, in any thread."""
+        self.inbox.put(Emit("custom", payload))
+
+    def perform(
+        self, commands: Sequence[Command], leave: Callable[[Task], bool] | None = None
+    ) -> Generator[Emit, None, tuple[Command, ...] | None]:
+        """Perform commands until the run ends, yielding stream parts.
+
+        Args:
+            commands: Where to begin.
+            leave: Tells the tasks that are not for this driver; a superstep with one is given back.
+
+        Returns:
+            None once the run is over, or the commands that another driver goes on with.
+
+        Raises:
+            Exception: What the run failed with.
+        """
+        machine = self.machine
+        while True:
+            tasks: tuple[Task, ...] = ()
+            for command in commands:
+                kind = type(command)
+                if kind is RunTasks:
+                    tasks = command.tasks  # type: ignore[union-attr]
+                elif kind is Emit:
+                    yield command  # type: ignore[misc]
+                elif kind is Warn:
+                    warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]
+                elif command.error is not None:  # type: ignore[union-attr]
+                    raise command.error  # type: ignore[union-attr]
+            if not tasks:
+                return None
+            if leave is not None and any(map(leave, tasks)):
+                return (RunTasks(tasks),)
+            if len(tasks) == 1 and not (self.live and tasks[0].node.executor == "thread"):
+                commands = machine.handle(self.attempt(tasks[0]))
+            else:
+                commands = yield from self.crowd(tasks)
+            if self.live:  # what nodes wrote in this thread; their events are all in
+                while not self.inbox.empty():
+                    yield self.inbox.get()  # type: ignore[misc]
+
+    def attempt(self, task: Task) -> Event:
+        """Run a task in this thread, in a context of its own.
+
+        Raises:
+            RunStopped: The run was cancelled before the task began.
+        """
+        if self.stopped():
+            raise RunStopped
+        body = attempt(task, self.machine.values, self.network, self.run, False)  # noqa: FBT003 - see its docstring
+        try:
+            self.context.copy().run(body.send, None)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        raise AssertionError("a sync attempt suspended")  # pragma: no cover - `attempt` awaits nothing then
+
+    def crowd(self, tasks: tuple[Task, ...]) -> Generator[Emit, None, Sequence[Command]]:
+        """Run the tasks of a superstep side by side; return the commands that follow."""
+        inline = [task for task in tasks if task.node.executor == "inline"]
+        threaded = (task for task in tasks if task.node.executor != "inline")
+        limit = self.max_concurrency
+        crew = Crew(threaded, self.attempt, self.inbox, limit or len(tasks))
+        try:
+            if limit is None:  # with a limit, what runs in this thread goes first
+                crew.start()
+            for task in inline:
+                commands = self.machine.handle(self.attempt(task))
+                if concluded(commands):
+                    return commands
+                yield from commands  # type: ignore[misc]
+            if limit is not None:
+                crew.start()
+            for item in crew.items():
+                if type(item) is Emit:
+                    yield item
+                    continue
+                commands = self.machine.handle(item)  # type: ignore[arg-type]
+                if concluded(commands):
+                    return commands
+                yield from commands  # type: ignore[misc]
+            raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
+        finally:
+            crew.close()
+
+
+class RunStopped(BaseException):
+    """Unwinds the loop of a cancelled run; it never leaves the drivers."""
+
+
+def never() -> bool:
+    """Say that the run was not cancelled: nobody else can."""
+    return False

@@ -1,0 +1,57 @@
+"""The compiled graph as plain values: what every run of it shares and none changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pregel.node import Field, Node
+
+__all__ = ["Network"]
+
+
+def no_schema(instance: Any) -> None:
+    """Say that an object is no instance of a schema: the answer where a graph has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Fields and nodes, linked. Immutable, so one network serves any number of runs at once."""
+
+    name: str
+    fields: Mapping[str, Field]
+    #: In the order they were added.
+    nodes: Mapping[str, Node]
+    #: The virtual node whose writes are the input.
+    start: Node
+    #: The fields in the result and in the `values` and `updates` streams.
+    outputs: tuple[str, ...]
+    #: Codes of strictness checks that warn instead of raise.
+    allowed: frozenset[str] = frozenset()
+    #: Makes the value that a run starts with, for each field that has one.
+    seeds: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    #: Returns what was set in an instance of one of the graph's schemas, or None for any other object.
+    updates_of: Callable[[Any], Mapping[str, Any] | None] = no_schema
+    visible: frozenset[str] = field(init=False)
+    #: Whether some node can't run without an event loop.
+    needs_loop: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "visible", frozenset(self.outputs))
+        object.__setattr__(self, "needs_loop", any(node.needs_loop for node in (self.start, *self.nodes.values())))
+
+    def initial_values(self) -> dict[str, Any]:
+        """Return the state before the input: a new mapping for each run."""
+        return {name: seed() for name, seed in self.seeds.items()}
+
+    def project(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the part of a state that is visible outside."""
+        fields = self.fields
+        return {
+            name: values[name]
+            for name in self.outputs
+            if name in values and fields[name].channel.is_available(values[name])
+        }

@@ -1,0 +1,152 @@
+"""A compiled node: what it reads, what runs, and where its result leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pregel.errors import NodeInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pregel.channels.barrier import NamedBarrierValue
+    from pregel.channels.base import Channel
+    from pregel.types import ExecutorName
+
+__all__ = ["Branch", "Code", "Field", "Injection", "Join", "Node", "View"]
+
+#: What a parameter of a node may be filled with.
+Injection = Literal["config", "writer", "runtime"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """One field of the state: its channel and what an update of it must be."""
+
+    name: str
+    channel: Channel
+    #: An update of exactly this type needs no further look.
+    exact: type | None = None
+    #: Returns the update to store, or raises `TypeError` saying what is wrong with it.
+    check: Callable[[Any], Any] | None = None
+    #: The expected type, as text for messages.
+    expected: str = "Any"
+    #: Whether updates are folded into the value, so that giving back the value itself would double it.
+    folds: bool = False
+    #: Coerces an update and gives it ids, once, when its task ends.
+    prepare: Callable[[Any, Callable[[], str]], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a piece of user code sees of the state: a fresh dict, or an instance of its schema."""
+
+    #: The fields in view; None for all fields of the graph, which is one copy of the whole mapping.
+    fields: tuple[str, ...] | None = None
+    #: Fields in view whose channel may hold a value that is not to be seen yet.
+    guarded: tuple[Field, ...] = ()
+    #: Builds an instance from the values in view.
+    build: Callable[[dict[str, Any]], Any] | None = None
+    #: Fields without which no instance can be built.
+    required: tuple[str, ...] = ()
+    schema: str = ""
+
+    def read(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values in view as a dict of the reader's own."""
+        fields = self.fields
+        seen = values.copy() if fields is None else {name: values[name] for name in fields if name in values}
+        for guarded in self.guarded:
+            if guarded.name in seen and not guarded.channel.is_available(seen[guarded.name]):
+                del seen[guarded.name]
+        return seen
+
+    def present(self, seen: dict[str, Any], reader: str) -> Any:
+        """Return what the code is given: the dict itself, or the instance built from it.
+
+        Raises:
+            NodeInputError: A required field has no value, or the values do not make an instance.
+        """
+        if self.build is None:
+            return seen
+        absent = [name for name in self.required if name not in seen]
+        if absent:
+            raise NodeInputError(
+                f"{reader} takes a {self.schema}, and its field {absent[0]!r} has no value yet: "
+                f"give it in the input, let an earlier node write it, or declare a default in {self.schema}"
+            )
+        try:
+            return self.build(seen)
+        except Exception as error:
+            raise NodeInputError(f"{reader} takes a {self.schema}, which the state does not make: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """User code in its sync and async form; at least one is there, except in the virtual start node."""
+
+    name: str
+    call: Callable[..., Any] | None = None
+    acall: Callable[..., Any] | None = None
+    #: Parameters to fill, by name.
+    inject: Mapping[str, Injection] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """A conditional edge: a path function and the names it may answer with."""
+
+    code: Code
+    view: View
+    #: From the path's answer to a target; None where the answer is the target.
+    path_map: Mapping[Any, str] | None = None
+    #: The targets it can name, or None where it did not say.
+    targets: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join:
+    """An edge from several sources: `target` runs once every source has run since the join last fired."""
+
+    name: str
+    target: str
+    channel: NamedBarrierValue
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One node of the network. Compared by identity: two nodes of one name never meet in one graph."""
+
+    name: str
+    #: The place among the nodes as they were added: the order in which writes are applied.
+    order: int
+    code: Code
+    view: View
+    #: Nodes that run after each run of this one.
+    targets: tuple[str, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    #: The joins that wait for this node.
+    joins: tuple[Join, ...] = ()
+    #: Whether it waits until nothing else is due.
+    defer: bool = False
+    #: Other deferred nodes that can lead here: they run first.
+    defer_after: frozenset[str] = frozenset()
+    executor: ExecutorName = "thread"
+    #: The fields that its annotated result can update; None where it does not say.
+    may_write: frozenset[str] | None = None
+    #: Whether its annotations say that it may return None.
+    may_return_none: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    #: Where its commands may go as far as it says; None for anywhere.
+    destinations: tuple[str, ...] | None = ()
+
+    #: Whether it can't run without an event loop.
+    needs_loop: bool = field(init=False)
+    #: Whether some of its code is awaited when there is an event loop.
+    uses_loop: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        codes = [self.code, *(branch.code for branch in self.branches)]
+        needs = any(code.call is None and code.acall is not None for code in codes)
+        object.__setattr__(self, "needs_loop", needs)
+        object.__setattr__(self, "uses_loop", any(code.acall is not None for code in codes))

@@ -1,0 +1,43 @@
+"""One run of one node in one superstep, and what it asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pregel.channels.base import MISSING
+
+if TYPE_CHECKING:
+    from pregel.node import Node
+    from pregel.types import Send
+
+__all__ = ["Task", "Writes"]
+
+
+class Task(NamedTuple):
+    """A node that is due.
+
+    A tuple, because a fan-out makes ten thousand of them and the garbage collector sees each.
+    """
+
+    node: Node
+    #: The superstep; 0 is the input.
+    step: int
+    #: The place in the superstep: the order in which writes are applied.
+    place: int
+    #: What a `Send` carries, the updates of the input, or `MISSING` for a node that reads the state.
+    arg: Any = MISSING
+
+    @property
+    def id(self) -> str:
+        """The name of this task in its run: the same when the run is repeated."""
+        return f"{self.step}:{self.place}:{self.node.name}"
+
+
+class Writes(NamedTuple):
+    """What a task asks for once it has ended well; nothing of it has been applied."""
+
+    #: (field, update) in the order the node gave them.
+    updates: tuple[tuple[str, Any], ...] = ()
+    #: Nodes to run next.
+    goto: tuple[str, ...] = ()
+    sends: tuple[Send, ...] = ()
