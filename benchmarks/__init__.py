@@ -1,0 +1,1 @@
+"""What the engine's own work costs, as a ratio against LangGraph and a bare loop: `python -m benchmarks`."""

@@ -1,0 +1,122 @@
+"""From times to statements: medians, spreads, ratios a round, targets met or missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from benchmarks.harness import Series
+from benchmarks.model import Case, Growth, Target, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """A median with the range it lies in."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: list[float]) -> Stat:
+        """Summarise one value a round."""
+        return cls(median(values), min(values), max(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target beside what was measured; `met` is None where nothing could be compared."""
+
+    target: Target
+    measured: float | None
+    met: bool | None
+
+    @property
+    def text(self) -> str:
+        """As it stands in the tables: the word, and the value where no other column has it."""
+        word = {True: "met", False: "missed", None: "not measured"}[self.met]
+        hidden = self.measured is not None and self.target.kind != "ratio"
+        return f"{word} ({self.measured:.0f} ms)" if hidden else word
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """The series of one case, and what can be said about them."""
+
+    workload: Workload
+    case: Case
+    series: list[Series]
+
+    def find(self, engine: str) -> Series | None:
+        """The first series of an engine that has times."""
+        return next((s for s in self.series if s.contender.engine == engine and s.seconds), None)
+
+    def ratios(self, series: Series) -> list[float]:
+        """How many times longer LangGraph took, round by round; empty if one of the two has no times."""
+        other = self.find("langgraph")
+        if series.contender.engine != "ours" or other is None:
+            return []
+        # Per unit, and per round: both times of a ratio were taken within moments of each other.
+        return [
+            theirs / own for theirs, own in zip(other.microseconds, series.microseconds, strict=bool(series.seconds))
+        ]
+
+    def verdicts(self, series: Series) -> list[Verdict]:
+        """Judge one contender by its targets."""
+        return [self._judge(series, target) for target in self.case.targets.get(series.contender.label, ())]
+
+    def _judge(self, series: Series, target: Target) -> Verdict:
+        values: list[float] = []
+        match target.kind:
+            case "ratio":
+                values = self.ratios(series)
+            case "total":
+                values = [seconds * 1e3 for seconds in series.seconds]
+            case "over-floor":
+                if floor := self.find("floor"):
+                    values = [(own - bare) * 1e3 for own, bare in zip(series.seconds, floor.seconds, strict=False)]
+        if not values:
+            return Verdict(target, None, None)
+        measured = median(values)
+        return Verdict(target, measured, target.met_by(measured))
+
+
+def judge_growth(growth: Growth, results: list[CaseResult]) -> str:
+    """Judge a target across two cases of one workload, in one line."""
+    target = f"target {growth.contender}, {growth.large} costs <= {growth.at_most:g}x {growth.small}"
+    costs = {
+        result.case.label: median(series.microseconds)
+        for result in results
+        for series in result.series
+        if series.contender.label == growth.contender and series.seconds
+    }
+    if growth.small not in costs or growth.large not in costs:
+        return f"{target}: not measured"
+    measured = costs[growth.large] / costs[growth.small]
+    return f"{target}: {'met' if measured <= growth.at_most else 'missed'} ({measured:.1f}x)"
+
+
+def as_data(results: list[CaseResult]) -> list[dict[str, Any]]:
+    """Everything that was measured, as JSON can hold it."""
+    return [
+        {
+            "workload": result.workload.name,
+            "case": result.case.label,
+            "contender": series.contender.label,
+            "engine": series.contender.engine,
+            "unit": result.workload.unit,
+            "units": series.units,
+            "calls": series.calls,
+            "seconds": series.seconds,
+            "ratios": result.ratios(series),
+            "memory_mb": series.memory,
+            "targets": [
+                {"target": verdict.target.text, "measured": verdict.measured, "met": verdict.met}
+                for verdict in result.verdicts(series)
+            ],
+            "failure": series.failure,
+        }
+        for result in results
+        for series in result.series
+    ]

@@ -1,0 +1,56 @@
+"""What tests share: the three ways to run a graph, and the sizes of property tests."""
+
+import asyncio
+import os
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("nightly", settings.get_profile("default"), max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+class Door:
+    """Runs a graph in one of the three ways, so that one test body holds for all."""
+
+    def __init__(self, way):
+        self.way = way
+
+    def run(self, main):
+        """Run a coroutine function on this door's event loop."""
+        return asyncio.run(main()) if self.way == "asyncio" else anyio.run(main, backend="trio")
+
+    def invoke(self, graph, given, *args, **options):
+        """Run a graph to its end."""
+        if self.way == "sync":
+            return graph.invoke(given, *args, **options)
+
+        async def main():
+            return await graph.ainvoke(given, *args, **options)
+
+        return self.run(main)
+
+    def stream(self, graph, given, *args, **options):
+        """Run a graph and return all parts, with the error that ended the stream, if one did, as the last item."""
+        parts = []
+        try:
+            if self.way == "sync":
+                parts.extend(graph.stream(given, *args, **options))
+            else:
+
+                async def main():
+                    async for part in graph.astream(given, *args, **options):
+                        parts.append(part)
+
+                self.run(main)
+        except Exception as error:
+            parts.append(error)
+        return parts
+
+
+@pytest.fixture(params=["sync", "asyncio", "trio"])
+def door(request):
+    """Each way to run a graph, in turn."""
+    return Door(request.param)
