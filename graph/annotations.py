@@ -31,11 +31,17 @@ if TYPE_CHECKING:
 __all__ = [
     "ITEMS",
     "MAPPINGS",
+    "QUALIFIERS",
     "TOWER",
     "UNIONS",
+    "alias_value",
     "describe",
     "field_hints",
+    "is_alias",
+    "is_hook",
+    "is_optional",
     "is_typeddict",
+    "required_keys",
     "substitute",
     "unresolvable",
     "unwrap",
@@ -68,30 +74,47 @@ TOWER: dict[Any, tuple[type, ...]] = {
 QUALIFIERS = (Required, NotRequired, ReadOnly)
 
 
-def unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+def unwrap(annotation: Any, *, keep_hooks: bool = False) -> tuple[Any, tuple[Any, ...]]:
     """Return the bare type and all metadata around it, outermost last.
 
     `Annotated`, `Required`, `NotRequired`, `ReadOnly` and type aliases are looked through in any order, and so are
     the members of unions: `Optional[Annotated[list, add]]` is `Optional[list]` with `add`. Type arguments, as in
     `list[Annotated[int, ...]]`, speak of the items and are left alone.
+
+    Args:
+        annotation: The annotation.
+        keep_hooks: Leave what tells pydantic how to validate around the type: it is a part of what the type means.
     """
     origin = get_origin(annotation)
     if origin is Annotated:
-        bare, inner = unwrap(annotation.__origin__)
-        return bare, (*inner, *annotation.__metadata__)
+        bare, inner = unwrap(annotation.__origin__, keep_hooks=keep_hooks)
+        kept = tuple(filter(is_hook, annotation.__metadata__)) if keep_hooks else ()
+        return Annotated[(bare, *kept)] if kept else bare, (*inner, *annotation.__metadata__)
     if origin in QUALIFIERS:
-        return unwrap(get_args(annotation)[0])
-    if isinstance(annotation, TypeAliasType):
-        return unwrap(annotation.__value__)
-    if isinstance(origin, TypeAliasType):
-        return unwrap(
-            substitute(origin.__value__, dict(zip(origin.__type_params__, get_args(annotation), strict=False)))
-        )
+        return unwrap(get_args(annotation)[0], keep_hooks=keep_hooks)
+    if is_alias(annotation):
+        return unwrap(alias_value(annotation), keep_hooks=keep_hooks)
     if origin in UNIONS:
-        members = [unwrap(member) for member in get_args(annotation)]
+        members = [unwrap(member, keep_hooks=keep_hooks) for member in get_args(annotation)]
         metadata = tuple(item for _, inner in members for item in inner)
         return (Union[tuple(bare for bare, _ in members)] if metadata else annotation), metadata  # noqa: UP007
     return annotation, ()
+
+
+def is_hook(item: Any) -> bool:
+    """Return whether a piece of metadata tells pydantic how to validate."""
+    return hasattr(item, "__get_pydantic_core_schema__") and not isinstance(item, type)
+
+
+def is_alias(annotation: Any) -> bool:
+    """Return whether an annotation is a `type` alias, or a generic one with arguments."""
+    return isinstance(get_origin(annotation) or annotation, TypeAliasType)
+
+
+def alias_value(annotation: Any) -> Any:
+    """Return what a `type` alias stands for."""
+    alias = get_origin(annotation) or annotation
+    return substitute(alias.__value__, dict(zip(alias.__type_params__, get_args(annotation), strict=False)))
 
 
 def substitute(annotation: Any, bindings: Mapping[Any, Any]) -> Any:
@@ -125,6 +148,20 @@ def field_hints(schema: type, arguments: tuple[Any, ...] = (), names: Collection
                 raw_hints[name] = raw
                 hints[name] = substitute(resolved(schema, owner, name, raw), bindings)
     return hints
+
+
+def required_keys(schema: Any, hints: Mapping[str, Any]) -> frozenset[str]:
+    """Return the keys that a TypedDict must have, given its resolved annotations.
+
+    Its own record of them does not see a `NotRequired` under `from __future__ import annotations`.
+    """
+    return frozenset(name for name in schema.__required_keys__ if not is_optional(hints[name]))
+
+
+def is_optional(hint: Any) -> bool:
+    """Return whether an item of a TypedDict is declared as `NotRequired`."""
+    origin = get_origin(hint)
+    return origin is NotRequired or (origin in {Annotated, ReadOnly} and is_optional(get_args(hint)[0]))
 
 
 def owners(schema: type, arguments: tuple[Any, ...]) -> list[tuple[type, dict[Any, Any]]]:

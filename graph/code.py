@@ -15,7 +15,7 @@ from pregel.errors import GraphDefinitionError, nearest
 from pregel.graph.schema import is_schema
 from pregel.node import Code, Injection
 from pregel.runtime import Runtime
-from pregel.types import Command, StreamWriter
+from pregel.types import Command, Send, StreamWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +40,20 @@ class CodeFacts:
     def may_return_none(self) -> bool:
         """Whether the annotated result admits None."""
         return any(part in {None, NoneType, Any} for part in alternatives(self.returns))
+
+    @property
+    def returned_schemas(self) -> tuple[Any, ...]:
+        """The schemas among the alternatives of its annotated result."""
+        return tuple(
+            part
+            for part in alternatives(self.returns)
+            if (get_origin(part) or part) not in {Command, Send} and is_schema(part)
+        )
+
+    @property
+    def returns_schemas_only(self) -> bool:
+        """Whether its annotated result is always an instance of a schema (or None): nothing else can be written."""
+        return all(part is None or part in self.returned_schemas for part in alternatives(self.returns))
 
     @property
     def literals(self) -> tuple[Any, ...] | None:

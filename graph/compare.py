@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import types
-from typing import Any, Literal, NewType, TypeVar, get_args, get_origin
+from typing import Any, Literal, NewType, get_args, get_origin
 
 from pregel.graph.annotations import ITEMS, MAPPINGS, TOWER, UNIONS, is_typeddict, unwrap
 
@@ -67,7 +67,7 @@ def related(one: type, other: type) -> bool:
     return issubclass(one, TOWER.get(other, (other,))) or issubclass(other, TOWER.get(one, (one,)))
 
 
-def arguments_apart(one: type, first: tuple[Any, ...], other: type, second: tuple[Any, ...]) -> bool:
+def arguments_apart(one: Any, first: tuple[Any, ...], other: Any, second: tuple[Any, ...]) -> bool:
     """Return whether the type arguments of two related classes are certainly incompatible."""
     if not first or not second or one is collections.abc.Callable:
         return False
@@ -79,10 +79,10 @@ def arguments_apart(one: type, first: tuple[Any, ...], other: type, second: tupl
 
 def tuples_apart(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     """Return whether two tuples differ in length, or in the type of an item."""
+    if len(first) == len(second) and (first[-1] is ...) == (second[-1] is ...):
+        return any(map(mismatch, first, second))
     if second[-1] is ...:
         first, second = second, first
     if first[-1] is ...:
-        return second[-1] is not ... and any(mismatch(first[0], each) for each in second) or (
-            second[-1] is ... and mismatch(first[0], second[0])
-        )
-    return len(first) != len(second) or any(map(mismatch, first, second))
+        return any(mismatch(first[0], each) for each in second)
+    return True

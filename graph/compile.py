@@ -15,7 +15,7 @@ from pregel.errors import GraphDefinitionError, InvalidConfigError, SchemaError,
 from pregel.graph.analysis import Reach, deferred_order, unreachable
 from pregel.graph.checker import checker, field_checker, mismatch, reducer_update_annotation
 from pregel.graph.code import callable_name, read_code
-from pregel.graph.schema import is_schema, merge_fields, read_schema
+from pregel.graph.schema import merge_fields, read_schema
 from pregel.graph.state import ContextT, InputT, OutputT, StateT
 from pregel.main import Pregel
 from pregel.network import Network
@@ -136,26 +136,24 @@ class Compiler:
             for name, spec in schema.fields.items():
                 self.compare(spec, f"schema {schema.name}, which nodes of graph {self.name!r} read,", name)
         for node, facts in self.facts.items():
-            if not is_schema(facts.returns):
-                continue
-            returned = read_schema(facts.returns)
-            for name, spec in returned.fields.items():
-                where = f"node {node!r} of graph {self.name!r}, annotated to return {returned.name},"
-                if name in self.specs:
-                    self.compare(spec, where, name)
-                else:
-                    fault(
-                        self.builder.allowed,
-                        "schema-mismatch",
-                        SchemaError,
-                        f"{where} would update {name!r}, which no schema of the graph declares."
-                        f"{nearest(name, self.specs)} Declared: {', '.join(sorted(self.specs))}",
+            for returned in map(read_schema, facts.returned_schemas):
+                for name, spec in returned.fields.items():
+                    self.compare(
+                        spec, f"node {node!r} of graph {self.name!r}, annotated to return {returned.name},", name
                     )
 
     def compare(self, spec: FieldSpec, where: str, name: str) -> None:
         """Compare one declaration of a field with the graph's."""
-        declared = self.specs[name]
-        if mismatch(spec.annotation, declared.annotation):
+        declared = self.specs.get(name)
+        if declared is None:
+            fault(
+                self.builder.allowed,
+                "schema-mismatch",
+                SchemaError,
+                f"{where} would update {name!r}, which no schema of the graph declares.{nearest(name, self.specs)} "
+                f"Declared: {', '.join(sorted(self.specs))}",
+            )
+        elif mismatch(spec.annotation, declared.annotation):
             fault(
                 self.builder.allowed,
                 "schema-mismatch",
@@ -247,7 +245,7 @@ class Compiler:
                 joins=tuple(joins.get(name, ())),
                 defer=record.defer,
                 executor=record.executor or self.executor,
-                may_write=frozenset(read_schema(facts.returns).fields) if is_schema(facts.returns) else None,
+                may_write=written_fields(facts),
                 may_return_none=facts.may_return_none,
                 metadata=record.metadata,
                 destinations=self.destinations(record, facts),
@@ -348,6 +346,13 @@ class Compiler:
             frozenset(private),
             whole_validator(self.input, accepted) if whole else None,
         )
+
+
+def written_fields(facts: CodeFacts) -> frozenset[str] | None:
+    """Return the fields that a node's annotated result can update, or None where it does not say."""
+    if not facts.returns_schemas_only:
+        return None
+    return frozenset(name for schema in facts.returned_schemas for name in read_schema(schema).fields)
 
 
 def whole_validator(schema: Schema, accepted: set[str]) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:

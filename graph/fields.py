@@ -62,7 +62,7 @@ class FieldSpec:
     """One field of a state schema, or of several that declare it (see `merge_fields`)."""
 
     name: str
-    #: The bare type, without metadata and qualifiers; type variables are bound, or Any.
+    #: The type without qualifiers, and without metadata but what tells pydantic how to validate.
     annotation: Any
     channel: Channel
     #: The name of the schema whose annotation this is.
@@ -116,7 +116,7 @@ def compile_field(
         SchemaError: The metadata holds two candidates for the channel, or one that can't be it.
     """
     where = f"schema {schema}, field {name!r}"
-    bare, metadata = unwrap(annotation)
+    bare, metadata = unwrap(annotation, keep_hooks=True)
     omissions = [item() if item is OmitFromSchema else item for item in metadata if stands_for(item, OmitFromSchema)]
     marker = marker_of(metadata, where)
     rule = rule_of(marker, where)
@@ -274,10 +274,11 @@ def has_start(rule: BinaryOperatorAggregate) -> bool:
 
 def item_type(annotation: Any) -> Any:
     """Return the type of a topic's values: what a collection holds, anything for a bare one, else the type itself."""
-    kind = get_origin(annotation) or annotation
+    bare, _ = unwrap(annotation)
+    kind = get_origin(bare) or bare
     if not isinstance(kind, type) or not issubclass(kind, Collection) or issubclass(kind, (str, bytes, Mapping)):
         return annotation
-    return (get_args(annotation) or (Any,))[0]
+    return (get_args(bare) or (Any,))[0]
 
 
 def stands_for(item: Any, marker: type) -> bool:

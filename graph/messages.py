@@ -229,6 +229,8 @@ ROLES: Final[dict[str, type[Message | RemoveMessage]]] = {
     "remove": RemoveMessage,
 }
 
+MINE: Final = frozenset(ROLES.values())  # looked at first: a model's isinstance is slow, and the list is long
+
 
 def add_messages(left: Any, right: Any) -> list[AnyMessage]:
     """Add messages to a list of messages, in their order.
@@ -237,8 +239,8 @@ def add_messages(left: Any, right: Any) -> list[AnyMessage]:
     - `RemoveMessage(id=...)` removes the message with that id, `REMOVE_ALL_MESSAGES` all that stand before it.
 
     Both arguments may be a message, a text (said by the user), a `(role, text)` pair, a dict with "role" (or "type")
-    and "content", or a list of these. Messages of langchain-core stay what they are. A message without an id replaces
-    nothing; in a graph all messages have one, which `add_messages.prepare` gives them.
+    and "content", or a list of these. Messages of langchain-core stay what they are. A message without an id (or
+    with an empty one) replaces nothing; in a graph all messages have one, which `add_messages.prepare` gives them.
 
     Returns:
         The new list.
@@ -259,9 +261,9 @@ def fold(left: Any, updates: Sequence[Any]) -> list[AnyMessage]:
     found: dict[Any, Any] = {}
     for update in ([] if left is None else left, *updates):
         for message in coerce(update):
-            key = object() if message.id is None else message.id
+            key = message.id
             if message.type != "remove":
-                found[key] = message
+                found[key or object()] = message
             elif key == REMOVE_ALL_MESSAGES:
                 found.clear()
             elif found.pop(key, None) is None:
@@ -284,7 +286,8 @@ def prepare(update: Any, new_id: Callable[[], str]) -> list[Any]:
         InvalidUpdateError: Something that is no message.
     """
     return [
-        message.model_copy(update={"id": new_id()}) if message.id is None else message for message in coerce(update)
+        message if message.id or message.type == "remove" else message.model_copy(update={"id": new_id()})
+        for message in coerce(update)
     ]
 
 
@@ -322,7 +325,7 @@ def as_message(value: Any) -> Any:
     Raises:
         InvalidUpdateError: It is nothing that can be one; the message says what can.
     """
-    if isinstance(value, Message | RemoveMessage) or is_foreign(value):
+    if type(value) in MINE or isinstance(value, Message | RemoveMessage) or is_foreign(value):
         return value
     if isinstance(value, str):
         return HumanMessage(value)

@@ -96,9 +96,8 @@ def is_schema(annotation: Any) -> bool:
     return kind_of(get_origin(annotation) or annotation) is not None
 
 
-@lru_cache(maxsize=1024)
 def read_schema(annotation: Any) -> Schema:
-    """Return the fields that a schema declares.
+    """Return the fields that a schema declares; a schema is read once, however many nodes name it.
 
     Args:
         annotation: A TypedDict, dataclass or pydantic model, or a generic alias of one (`State[int]`).
@@ -107,11 +106,21 @@ def read_schema(annotation: Any) -> Schema:
         SchemaError: It is no schema or has no fields, or a field has a reserved name, an annotation that can't be
             resolved, or markers that can't mean anything; the message names schema and field.
     """
-    source = get_origin(annotation) or annotation
-    kind = kind_of(source)
+    kind = kind_of(get_origin(annotation) or annotation)
     if kind is None:
         raise SchemaError(f"{annotation!r} is no schema: give a TypedDict, a dataclass or a pydantic model")
-    read = {"typeddict": read_typeddict, "dataclass": read_dataclass, "pydantic": read_pydantic}[kind]
+    return read_once(annotation, kind)
+
+
+@lru_cache(maxsize=1024)
+def read_once(annotation: Any, kind: Kind) -> Schema:
+    """Do what `read_schema` says."""
+    source: Any = get_origin(annotation) or annotation
+    read: Callable[[Any, tuple[Any, ...]], Iterator[Declared]] = {
+        "typeddict": read_typeddict,
+        "dataclass": read_dataclass,
+        "pydantic": read_pydantic,
+    }[kind]
     name = source.__name__
     fields: dict[str, FieldSpec] = {}
     required = []
@@ -150,7 +159,7 @@ def kind_of(source: Any) -> Kind | None:
         return "typeddict"
     # Where pydantic was never imported nothing can be a model, and asking must not cost its import.
     model = getattr(sys.modules.get("pydantic"), "BaseModel", None)
-    if model is not None and issubclass(source, model):
+    if model is not None and source is not model and issubclass(source, model):
         return "pydantic"
     return "dataclass" if dataclasses.is_dataclass(source) else None
 

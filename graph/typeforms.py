@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Literal, LiteralString, NewType, NotRequired, TypeVar, Union, get_args, get_origin
-
-from typing_extensions import ReadOnly, TypeAliasType, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, NewType, TypeVar, Unpack, get_args, get_origin
 
 from pregel.errors import SchemaError
-from pregel.graph.annotations import ITEMS, MAPPINGS, UNIONS, describe, field_hints, is_typeddict, unwrap
+from pregel.graph.annotations import (
+    ITEMS,
+    MAPPINGS,
+    QUALIFIERS,
+    UNIONS,
+    alias_value,
+    describe,
+    field_hints,
+    is_alias,
+    is_hook,
+    is_typeddict,
+    required_keys,
+)
 from pregel.graph.fields import Unchecked, stands_for
 from pregel.graph.typetests import (
     ANYTHING,
@@ -26,7 +36,13 @@ from pregel.graph.typetests import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pregel.graph.typetests import Fault, Find
+
 __all__ = ["build_test"]
+
+
+#: Annotations that are no classes and mean one.
+NAMES: dict[Any, type] = {None: types.NoneType, LiteralString: str}
 
 
 def build_test(annotation: Any) -> tuple[TypeTest, list[str]]:
@@ -49,36 +65,38 @@ class Builder:
             Literal: lambda bare: literal(get_args(bare), describe(bare)),
             tuple: self.tuple,
             type: self.subclass,
+            Annotated: self.annotated,
+            **dict.fromkeys(QUALIFIERS, lambda bare: self.build(get_args(bare)[0])),
         }
 
     def build(self, annotation: Any) -> TypeTest:
         """Return the test for an annotation."""
-        if isinstance(get_origin(annotation) or annotation, TypeAliasType):
-            return self.once(annotation, lambda: self.by_form(annotation))
-        return self.by_form(annotation)
+        if annotation is Any or annotation is object or isinstance(annotation, TypeVar):
+            return ANYTHING
+        if is_alias(annotation):
+            return self.once(annotation, lambda: self.build(alias_value(annotation)))
+        kind = get_origin(annotation) or annotation
+        if is_typeddict(kind):
+            return self.once(annotation, lambda: self.typeddict(annotation, kind))
+        if kind in self.forms and get_args(annotation):
+            return self.forms[kind](annotation)
+        return self.whole(annotation, kind)
 
     def once(self, annotation: Any, build: Callable[[], TypeTest]) -> TypeTest:
         """Return the test for a type that may contain itself: within it stands a reference to it."""
         if annotation not in self.met:
             made: list[TypeTest] = []
-            self.met[annotation] = TypeTest(lambda value: made[0].find(value))
+            self.met[annotation] = TypeTest(lambda value: made[0].find(value))  # noqa: PLW0108 - made later
             made.append(build())
             self.met[annotation] = made[0]
         return self.met[annotation]
 
-    def by_form(self, annotation: Any) -> TypeTest:
-        """Return the test for an annotation that is no alias."""
-        bare, metadata = unwrap(annotation)
-        if bare is Any or bare is object or isinstance(bare, TypeVar):
-            return ANYTHING
+    def annotated(self, bare: Any) -> TypeTest:
+        """Return the test for a type with metadata."""
+        inner, *metadata = get_args(bare)
         if any(stands_for(item, Unchecked) for item in metadata):
             return ANYTHING
-        kind = get_origin(bare) or bare
-        if is_typeddict(kind):
-            return self.once(bare, lambda: self.typeddict(bare, kind))
-        if kind in self.forms and get_args(bare):
-            return self.forms[kind](bare)
-        return self.whole(bare, kind)
+        return asking_pydantic(bare) if any(map(is_hook, metadata)) else self.build(inner)
 
     def union(self, bare: Any) -> TypeTest:
         """Return the test for `X | Y`."""
@@ -132,27 +150,19 @@ class Builder:
         if not hasattr(kind, "__get_pydantic_core_schema__") or hasattr(kind, "__pydantic_validator__"):
             return test
         # No model, whose values are its instances, but a class that may stand for others: EmailStr takes str.
-        from pregel.graph.coercion import strict_find  # noqa: PLC0415 - imports pydantic, which is there already
-
-        find = strict_find(bare)
-        return test if find is None else TypeTest(lambda value: test.find(value) and find(value), test.passes)
+        asking = asking_pydantic(bare)
+        return TypeTest(lambda value: test.find(value) and asking.find(value), test.passes)
 
 
-#: Annotations that are no classes and mean one.
-NAMES: dict[Any, type] = {None: types.NoneType, LiteralString: str}
+def asking_pydantic(annotation: Any) -> TypeTest:
+    """Return the test for a type of which pydantic knows more than we do; it is imported once it is asked."""
+    finders: list[Find] = []
 
+    def find(value: Any) -> Fault | None:
+        if not finders:
+            from pregel.graph.coercion import strict_finder  # noqa: PLC0415 - imports pydantic
 
-def required_keys(kind: Any, hints: dict[str, Any]) -> frozenset[str]:
-    """Return the keys that a TypedDict must have.
+            finders.append(strict_finder(annotation))
+        return finders[0](value)
 
-    Its own record of them does not see a `NotRequired` under `from __future__ import annotations`.
-    """
-    return frozenset(name for name in kind.__required_keys__ if not optional(hints[name]))
-
-
-def optional(hint: Any) -> bool:
-    """Return whether an item of a TypedDict is declared as `NotRequired`."""
-    origin = get_origin(hint)
-    if origin is NotRequired:
-        return True
-    return origin in {ReadOnly, Annotated} and optional(get_args(hint)[0])
+    return TypeTest(find)

@@ -96,7 +96,7 @@ def any_of(tests: Sequence[TypeTest], expected: str) -> TypeTest:
     return TypeTest(find, tuple(kind for test in tests for kind in test.passes))
 
 
-def items(kind: type, item: TypeTest, expected: str) -> TypeTest:
+def items(kind: Any, item: TypeTest, expected: str) -> TypeTest:
     """Return the test for a container of items of one type."""
     if item is ANYTHING:
         return TypeTest(lambda value: None if isinstance(value, kind) else wrong(value, expected), (kind,))
@@ -117,7 +117,7 @@ def items(kind: type, item: TypeTest, expected: str) -> TypeTest:
     return TypeTest(find)
 
 
-def entries(kind: type, key: TypeTest, value: TypeTest, expected: str) -> TypeTest:
+def entries(kind: Any, key: TypeTest, value: TypeTest, expected: str) -> TypeTest:
     """Return the test for a mapping with keys of one type and values of another."""
     keys, values = items(Collection, key, expected), items(Collection, value, expected)
 

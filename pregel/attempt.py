@@ -1,9 +1,8 @@
 """One attempt at one task, from the view of the state to the writes it asks for.
 
-Theory of operation. The attempt is written once, as a coroutine, for both kinds of driver. Told not to be
-`asynchronous`, it calls only the sync forms of user code and so never suspends: `send(None)` runs it to its end, and
-the sync driver needs no event loop. Told to be, it awaits the async forms where there are any. It raises nothing that
-is an `Exception`: how a task ended is a value.
+Theory of operation. The attempt is written once, as a coroutine, for both kinds of driver. Where all user code has a
+sync form and async forms are not preferred, it never suspends: `send(None)` runs it to its end, and the sync driver
+needs no event loop. It raises nothing that is an `Exception`: how a task ended is a value.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ async def attempt(
     values: dict[str, Any],
     network: Network,
     run: Run,
-    asynchronous: bool,  # noqa: FBT001 - an internal call on the hot path
+    prefer_async: bool,  # noqa: FBT001 - an internal call on the hot path
     offload: Offload | None = None,
 ) -> TaskDone | TaskFailed:
     """Run a task's node and its conditional edges.
@@ -48,7 +47,7 @@ async def attempt(
         values: The state of the last barrier; it is read, never changed.
         network: The graph.
         run: What all tasks of the run share.
-        asynchronous: Whether async forms are awaited.
+        prefer_async: Whether code that has both forms is awaited.
         offload: Calls a sync function in a worker thread: for the sync code of a node whose other code is awaited.
 
     Returns:
@@ -67,7 +66,7 @@ async def attempt(
                 given = seen if node.view.build is None else node.view.present(seen, named(node.name, network))
             else:
                 given = task.arg
-            if asynchronous and code.acall is not None:
+            if code.acall is not None and (prefer_async or code.call is None):
                 result = await code.acall(given, **filled(code, task, run))
             elif offload is not None:
                 result = await offload(code.call, given, filled(code, task, run))
@@ -77,7 +76,7 @@ async def attempt(
             plain = plain_writes(result, network, node, given)
             writes = interpret(result, network, node, given, task.id, run.new_id) if plain is None else plain
         if node.branches:
-            writes = await routed(task, seen, writes, values, network, run, asynchronous)
+            writes = await routed(task, seen, writes, values, network, run, prefer_async)
     except Exception as error:  # noqa: BLE001 - whatever user code raises is how the task ended
         explain(error, task, network, given)
         return TaskFailed(task, error)
@@ -126,7 +125,7 @@ async def routed(
     values: dict[str, Any],
     network: Network,
     run: Run,
-    asynchronous: bool,  # noqa: FBT001 - an internal call on the hot path
+    prefer_async: bool,  # noqa: FBT001 - an internal call on the hot path
 ) -> Writes:
     """Return a task's writes with the targets of its conditional edges.
 
@@ -146,7 +145,7 @@ async def routed(
         shown = base if branch.view.build is None else branch.view.present(base, where)
         code = branch.code
         extra = filled(code, task, run)
-        if code.acall is not None and (asynchronous or code.call is None):
+        if code.acall is not None and (prefer_async or code.call is None):
             choice = await code.acall(shown, **extra)
         else:
             choice = code.call(shown, **extra)  # type: ignore[misc]

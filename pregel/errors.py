@@ -113,10 +113,10 @@ class StateCarryingError(PregelError):
     #: The code of the strictness check, if it is one.
     code: ClassVar[str | None] = None
 
-    def __init__(self, message: str, state: dict[str, Any]) -> None:
+    def __init__(self, message: str, state: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         #: The values of the last barrier, private fields included.
-        self.state = state
+        self.state = {} if state is None else state
 
 
 class GraphRecursionError(StateCarryingError, RecursionError):

@@ -172,6 +172,7 @@ class Superstep:
         if (
             self._phase is not Phase.RUNNING
             or task.step != self.step
+            or place >= len(self._results)
             or self._results[place] is not None
             or place in self._errors
         ):

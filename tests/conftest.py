@@ -54,3 +54,9 @@ class Door:
 def door(request):
     """Each way to run a graph, in turn."""
     return Door(request.param)
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def loop(request):
+    """Each way to run a graph on an event loop, in turn."""
+    return Door(request.param)

@@ -9,6 +9,7 @@ tasks of the loop are cancelled, code in a worker thread can't be and is waited 
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from contextvars import Context, copy_context
 from functools import partial
 from threading import Event as ThreadEvent
@@ -89,12 +90,20 @@ class AsyncDriver:
             steps += 1
             if not steps % STEPS_BETWEEN_CHECKPOINTS:
                 await anyio.lowlevel.checkpoint()
-            if len(tasks) == 1 and runs_on_loop(tasks[0]):
+            if len(tasks) == 1 and self.on_loop(tasks[0]):
                 following = self.machine.handle(await self.attempt(tasks[0]))
-            elif any(map(runs_on_loop, tasks)):
+            elif any(map(self.on_loop, tasks)):
                 following = await self.crowd(tasks)
             else:
                 following = await self.stretch(tasks)
+
+    def on_loop(self, task: Task) -> bool:
+        """Return whether a task's code belongs on the event loop: it awaits something, or asks to run inline."""
+        return self.awaits(task) or task.node.executor == "inline" or not task.step
+
+    def awaits(self, task: Task) -> bool:
+        """Return whether some of a task's code is awaited."""
+        return task.node.uses_loop if self.loop.prefer_async else task.node.needs_loop
 
     def obey(self, commands: Sequence[Command]) -> tuple[Task, ...]:
         """Perform commands, and return the tasks that are to be run: none once the run is over.
@@ -118,12 +127,14 @@ class AsyncDriver:
     async def attempt(self, task: Task) -> Event:
         """Run a task in this coroutine, or its sync code in a worker thread."""
         node = task.node
-        if not runs_on_loop(task):
+        if not self.on_loop(task):
             sync = SyncDriver(self.network, self.machine, None, live=False)
             sync.run, sync.context = self.run, self.context
             return await self.in_thread(partial(sync.attempt, task))  # type: ignore[no-any-return]
-        offload = self.offload if node.code.acall is None and node.executor == "thread" and task.step else None
-        body = attempt(task, self.machine.values, self.network, self.run, True, offload)  # noqa: FBT003 - see its docstring
+        prefer = self.loop.prefer_async
+        awaited = node.code.acall is not None and (prefer or node.code.call is None)
+        offload = None if awaited or node.executor == "inline" or not task.step else self.offload
+        body = attempt(task, self.machine.values, self.network, self.run, prefer, offload)
         try:
             return await InContext(body, self.context.copy())  # type: ignore[no-any-return]
         except self.loop.cancelled:
@@ -141,12 +152,14 @@ class AsyncDriver:
 
     async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:
         """Run the tasks of a superstep side by side; return the commands that follow."""
-        limit = None if self.max_concurrency is None else anyio.Semaphore(self.max_concurrency)
+        limit = nullcontext() if self.max_concurrency is None else anyio.Semaphore(self.max_concurrency)
         following: Sequence[Command] = ()
         running = len(tasks)
 
         def take(event: Event) -> None:
             nonlocal following, running
+            if over():  # between the conclusion and the cancellation of the rest
+                return
             running -= 1
             commands = self.machine.handle(event)
             if concluded(commands):
@@ -157,18 +170,24 @@ class AsyncDriver:
                 for command in commands:
                     self.mailbox.put(command)  # type: ignore[union-attr, arg-type]
 
+        def over() -> bool:
+            return concluded(following)
+
         async def one(task: Task) -> None:
-            if limit is None:
-                take(await self.attempt(task))
-            else:
-                async with limit:
-                    event = await self.attempt(task)
-                take(event)
+            async with limit:
+                if not over():
+                    take(await self.attempt(task))
 
         try:
             async with self.loop.group() as spawn:
+                in_place = []
                 for task in tasks:
-                    spawn(one, task)
+                    if self.awaits(task) or task.node.executor != "inline":
+                        spawn(one, task)
+                    else:
+                        in_place.append(task)
+                for task in in_place:
+                    await one(task)
         except* Cancelled:
             pass
         return following
@@ -185,7 +204,7 @@ class AsyncDriver:
         sync.stopped = stop.is_set
 
         def perform() -> Sequence[Command] | None:
-            parts = sync.perform((RunTasks(tasks),), leave=runs_on_loop)
+            parts = sync.perform((RunTasks(tasks),), leave=self.on_loop)
             try:
                 while True:
                     part = next(parts)
@@ -227,12 +246,6 @@ class AsyncDriver:
         if failure:
             raise failure.pop()
         return outcome[0]
-
-
-def runs_on_loop(task: Task) -> bool:
-    """Return whether a task's code belongs on the event loop: it awaits something, or asks to run inline."""
-    node = task.node
-    return node.uses_loop or node.executor == "inline" or not task.step
 
 
 class InContext:

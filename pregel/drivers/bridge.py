@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -47,6 +48,9 @@ def iterate_async(parts: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, 
 def runner() -> Iterator[Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]]:
     """Give a function that runs coroutine functions on one new event loop, in the caller's context."""
     context = copy_context()
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is not None:  # or code of the new loop that asks would be told of the caller's
+        context.run(sniffio.current_async_library_cvar.set, "asyncio")
     if not loop_is_running():
         with asyncio.Runner() as own:
             yield lambda main: own.run(main(), context=context)

@@ -27,6 +27,9 @@ class EventLoop(Protocol):
     thread: int
     #: What is raised in a task that is cancelled.
     cancelled: type[BaseException]
+    #: Whether code that has a sync and an async form is awaited. LangChain's async forms need asyncio, so on trio the
+    #: sync one runs in a worker thread.
+    prefer_async: bool
 
     def cancelling(self) -> bool:
         """Return whether the current task was asked to cancel."""
@@ -51,6 +54,7 @@ class AsyncioLoop:
         self.loop = asyncio.get_running_loop()
         self.thread = get_ident()
         self.cancelled: type[BaseException] = asyncio.CancelledError
+        self.prefer_async = True
 
     def cancelling(self) -> bool:
         """Return whether the current task was asked to cancel; one that raises by itself was not."""
@@ -101,6 +105,7 @@ class TrioLoop:
         self.token = trio.lowlevel.current_trio_token()
         self.thread = get_ident()
         self.cancelled: type[BaseException] = trio.Cancelled
+        self.prefer_async = False
 
     def cancelling(self) -> bool:
         """Return True: trio raises `Cancelled` only where a scope was cancelled."""

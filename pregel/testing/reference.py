@@ -1,0 +1,200 @@
+"""What a graph means, in code: an interpreter to read, and to hold an engine against.
+
+It runs a graph given as plain data, one task after the other, and scans everything in every step: no concurrency, no
+storage, no index, and no code of the engine, so that it is a second reading of the rules. Those are:
+
+- All tasks of a step see the state of the last barrier. Their updates are applied in the order of the tasks: nodes in
+  the order they were added, each once; then `Send`s in the order of their senders.
+- A step whose updates can't be applied together changes nothing and ends the run.
+- A task leads to what its edges and commands name, and is heard by the joins that wait for its node. A join fires once
+  all its sources were heard, and then listens anew.
+- Deferred nodes run when nothing else is due, those first that can lead to other waiting ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final, Literal
+
+from pregel.channels.keyed import DELETE
+from pregel.types import END, START, Command, Overwrite, Send
+
+__all__ = ["ABSENT", "Branch", "Field", "Graph", "Node", "Outcome", "run"]
+
+ABSENT: Final = object()  #: What a field without a value holds.
+State = dict[str, Any]
+Task = str | Send  #: A node that reads the state, or the packet that carries its input.
+
+
+class ConflictError(Exception):
+    """Updates of one step that can't be applied together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the state: how updates change it, and what it holds before the input."""
+
+    kind: Literal["last", "untracked", "ephemeral", "any", "reduce", "topic", "topic-accumulate", "keyed"] = "last"
+    initial: Any = ABSENT
+    reducer: Callable[[Any, Any], Any] | None = None  #: Of "reduce": folds an update into the value.
+    guard: bool = True  #: Of "untracked" and "ephemeral": whether two updates in one step conflict.
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A function from what it sees to a mapping of updates, a `Command`, or a list of these."""
+
+    function: Callable[[Any], Any]
+    defer: bool = False
+    destinations: tuple[str, ...] = ()  #: Where its commands may lead, as far as it says.
+    reads: tuple[str, ...] | None = None  #: The fields it sees; None for all.
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conditional edge: its path answers with targets, or with keys of `path_map`."""
+
+    source: str
+    path: Callable[[State], Any]
+    path_map: Mapping[Any, str] | None = None
+    reads: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph as plain data. The order of the nodes is the order of application."""
+
+    fields: Mapping[str, Field]
+    nodes: Mapping[str, Node]
+    edges: tuple[tuple[str, str], ...]
+    joins: tuple[tuple[tuple[str, ...], str], ...] = ()
+    branches: tuple[Branch, ...] = ()
+    outputs: tuple[str, ...] | None = None  #: The fields in the result; None for all.
+    recursion_limit: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: what is visible of the state of the last barrier, and all of it."""
+
+    values: State
+    state: State
+    trace: list[tuple[int, list[str]]]  #: (step, names of its tasks) of each step begun; step 0 is the input.
+    error: Literal["conflict", "recursion", "starved"] | None
+
+
+def run(graph: Graph, given: Mapping[str, Any]) -> Outcome:
+    """Run a graph from an input, the update of step 0, to its end. What a function raises is not caught."""
+    empty: State = {"topic": [], "topic-accumulate": [], "keyed": {}}
+    start = ((name, empty.get(rule.kind, rule.initial)) for name, rule in graph.fields.items())
+    state = {name: value for name, value in start if value is not ABSENT}
+    heard: dict[tuple[tuple[str, ...], str], set[str]] = {join: set() for join in graph.joins}
+    trace: list[tuple[int, list[str]]] = []
+    due: list[Task] = [START]
+    waiting: list[Task] = []
+    while due:
+        trace.append((len(trace), [name_of(task) for task in due]))
+        try:
+            results = [perform(graph, state, task, given) for task in due]
+            state = applied(graph, state, [update for updates, _ in results for update in updates], graph.fields)
+        except ConflictError:
+            return Outcome(view(state, graph.outputs), state, trace, "conflict")
+        asked = [*waiting, *(target for _, targets in results for target in targets)]
+        for (sources, target), names in heard.items():
+            names.update({name_of(task) for task in due} & set(sources))
+            if names == set(sources):
+                asked.append(target)
+                names.clear()
+        due, waiting = plan(graph, asked)
+        if due and len(trace) > graph.recursion_limit:
+            return Outcome(view(state, graph.outputs), state, trace, "recursion")
+    return Outcome(view(state, graph.outputs), state, trace, "starved" if any(heard.values()) else None)
+
+
+def perform(graph: Graph, state: State, task: Task, given: Any) -> tuple[list[tuple[str, Any]], list[Task]]:
+    """Return the updates that a task makes, and the targets it leads to."""
+    name, result = name_of(task), given
+    if name != START:
+        node = graph.nodes[name]
+        result = node.function(task.arg if isinstance(task, Send) else view(state, node.reads))
+    updates: list[tuple[str, Any]] = []
+    targets: list[Task] = [target for source, target in graph.edges if source == name]
+    for part in listed(result):
+        update = (part.update or {}) if isinstance(part, Command) else part
+        updates += update.items() if isinstance(update, Mapping) else update
+        targets += listed(part.goto) if isinstance(part, Command) else ()
+    own = applied(graph, state, updates, {field for field, _ in updates})  # nothing of its siblings, nothing cleared
+    for branch in (branch for branch in graph.branches if branch.source == name):
+        for answer in listed(branch.path(view(own, branch.reads))):
+            targets.append(branch.path_map[answer] if branch.path_map and not isinstance(answer, Send) else answer)
+    return updates, [target for target in targets if target != END]
+
+
+def applied(graph: Graph, state: State, updates: list[tuple[str, Any]], names: Iterable[str]) -> State:
+    """Return the state after a barrier of the fields in `names`."""
+    result = dict(state)
+    for name in names:
+        result[name] = after(graph.fields[name], state.get(name, ABSENT), [new for key, new in updates if key == name])
+    return {name: value for name, value in result.items() if value is not ABSENT}
+
+
+def after(rule: Field, old: Any, updates: list[Any]) -> Any:
+    """Return the value of a field after the updates of a step; an `Overwrite` makes all others void."""
+    replaced = [update.value for update in updates if isinstance(update, Overwrite)]
+    if len(replaced) > 1:
+        raise ConflictError
+    if rule.kind == "keyed":  # every key is a cell of its own
+        old, updates = ({}, replaced) if replaced else (old, updates)
+        keys = [*old, *(key for update in updates for key in update)]
+        cells = {k: after(Field(), old.get(k, ABSENT), [u[k] for u in updates if k in u]) for k in keys}
+        return {key: value for key, value in cells.items() if value is not DELETE}
+    if replaced:
+        return replaced[0]
+    if rule.reducer is not None:
+        operands = updates if old is ABSENT else [old, *updates]
+        return reduce(rule.reducer, operands) if operands else ABSENT
+    if rule.kind in {"topic", "topic-accumulate"}:
+        items = [item for update in updates for item in (update if isinstance(update, list) else [update])]
+        return [*old, *items] if rule.kind == "topic-accumulate" else items
+    if len(updates) > 1 and rule.guard and rule.kind != "any":
+        raise ConflictError
+    return updates[-1] if updates else old if rule.kind in {"last", "untracked"} else ABSENT
+
+
+def plan(graph: Graph, asked: list[Task]) -> tuple[list[Task], list[Task]]:
+    """Return the tasks of the next step in order, and those that go on waiting."""
+    tasks: list[Task] = [name for name in graph.nodes if name in asked]
+    tasks += [task for task in asked if isinstance(task, Send)]
+    names = [name for name in graph.nodes if name in map(name_of, tasks)]
+    ready = [name for name in names if not graph.nodes[name].defer]
+    if not ready:  # else those that wait for nobody; else the first of a cycle that waits for nobody outside of it
+        before = {name: {o for o in names if o != name and leads_to(graph, o, name)} for name in names}
+        ready = [name for name in names if not before[name]]
+        ready = ready or [name for name in names if all(name in before[other] for other in before[name])][:1]
+    return [task for task in tasks if name_of(task) in ready], [task for task in tasks if name_of(task) not in ready]
+
+
+def leads_to(graph: Graph, start: str, goal: str) -> bool:
+    """Return whether declared edges lead from one node to another."""
+    edges = [*graph.edges, *((source, target) for sources, target in graph.joins for source in sources)]
+    edges += [(name, target) for name, node in graph.nodes.items() for target in node.destinations]
+    edges += [(branch.source, target) for branch in graph.branches for target in (branch.path_map or {}).values()]
+    reached = {start}
+    for _ in edges:  # no path is longer
+        reached |= {target for source, target in edges if source in reached}
+    return goal in reached
+
+
+def listed(answer: Any) -> list[Any]:
+    """Return one or several things as a list."""
+    return list(answer) if isinstance(answer, list | tuple) else [answer]
+
+
+def view(state: State, reads: tuple[str, ...] | None) -> State:
+    return {name: value for name, value in state.items() if reads is None or name in reads}
+
+
+def name_of(task: Task) -> str:
+    return task.node if isinstance(task, Send) else task
