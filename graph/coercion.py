@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Union, g
 
 import typing_extensions
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import SchemaValidator
+from pydantic_core import SchemaError, SchemaValidator
 
 from pregel.graph.annotations import UNIONS, describe, field_hints, is_optional, is_typeddict, required_keys
 from pregel.graph.typetests import shortened
@@ -31,9 +31,11 @@ def adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
     except PydanticUserError as error:
         if error.code != "type-adapter-config-unused":
             return None
+    except SchemaError:
+        return None
     try:
         return TypeAdapter(annotation)  # models and the like bring a configuration of their own
-    except PydanticUserError:
+    except (PydanticUserError, SchemaError):
         return None
 
 

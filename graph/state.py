@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
@@ -47,7 +47,7 @@ class BranchRecord:
     """A conditional edge as it was added."""
 
     source: str
-    path: Callable[..., Any]
+    path: Any
     path_map: Mapping[Any, str] | None
 
 
@@ -183,7 +183,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self.joins[sources, end_key] = None
         return self
 
-    def add_conditional_edges(self, source: str, path: Callable[..., Any], path_map: PathMap | None = None) -> Self:
+    def add_conditional_edges(self, source: str, path: Any, path_map: PathMap | None = None) -> Self:
         """Add a conditional edge: after each run of `source`, `path` says what runs next.
 
         Args:
@@ -201,7 +201,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """
         if source == END:
             raise GraphDefinitionError("a conditional edge leads out of END, which only ends a path")
-        if not callable(path) and not hasattr(path, "invoke"):
+        if not (callable(path) or hasattr(path, "invoke")):
             raise GraphDefinitionError(f"the conditional edge from {source!r} needs a path function, not {path!r}")
         if path_map is not None and not isinstance(path_map, Mapping):
             if isinstance(path_map, str) or not all(isinstance(name, str) for name in path_map):

@@ -11,7 +11,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from pregel.barrier import fold, grouped
-from pregel.channels.base import MISSING
+from pregel.channels.base import MISSING, Overwrite
+from pregel.channels.last_value import LastValue
 from pregel.errors import UnknownTargetError, nearest
 from pregel.runtime import Run, Runtime
 from pregel.superstep import TaskDone, TaskFailed
@@ -88,6 +89,11 @@ def named(node: str, network: Network) -> str:
     return f"node {node!r} of graph {network.name!r}"
 
 
+def edge_named(branch: Branch, task: Task, network: Network) -> str:
+    """Return how messages name a conditional edge."""
+    return f"the conditional edge {branch.code.name!r} of {named(task.node.name, network)}"
+
+
 def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
     """Return the parameters that a piece of user code asked for."""
     made: dict[str, Any] = {}
@@ -135,21 +141,27 @@ async def routed(
         UnknownTargetError: A path answered with something that is no target.
     """
     goto, sends = list(writes.goto), list(writes.sends)
+    nodes = network.nodes
     for branch in task.node.branches:
         if seen is not None and branch.view is task.node.view:
             base, seen = seen, None  # the node is done with its dict: no second copy
         else:
             base = branch.view.read(values)
         overlay(base, branch, writes, values, network, task)
-        where = f"the conditional edge {branch.code.name!r} of {named(task.node.name, network)}"
-        shown = base if branch.view.build is None else branch.view.present(base, where)
+        shown = base if branch.view.build is None else branch.view.present(base, edge_named(branch, task, network))
         code = branch.code
-        extra = filled(code, task, run)
         if code.acall is not None and (prefer_async or code.call is None):
-            choice = await code.acall(shown, **extra)
+            choice = await code.acall(shown, **filled(code, task, run))
         else:
-            choice = code.call(shown, **extra)  # type: ignore[misc]
-        destinations(mapped(choice, branch, where), network, where, goto, sends)
+            call: Callable[..., Any] = code.call  # type: ignore[assignment]
+            choice = call(shown, **filled(code, task, run)) if code.inject else call(shown)
+        path_map = branch.path_map
+        target = choice if path_map is None or type(choice) is not str else path_map.get(choice)
+        if type(target) is str and target in nodes:
+            goto.append(target)  # the common case: nothing to explain
+        else:
+            where = edge_named(branch, task, network)
+            destinations(mapped(choice, branch, where), network, where, goto, sends)
     return Writes(writes.updates, tuple(goto), tuple(sends))
 
 
@@ -157,10 +169,17 @@ def overlay(
     base: dict[str, Any], branch: Branch, writes: Writes, values: dict[str, Any], network: Network, task: Task
 ) -> None:
     """Apply a task's own writes to the view that its path will see."""
-    wanted = branch.view.fields
-    for name, updates in grouped(writes.updates).items():
-        if wanted is None or name in wanted:
-            base[name] = fold(network, name, values.get(name, MISSING), updates, [task] * len(updates))
+    wanted, fields = branch.view.fields, network.fields
+    folded: list[tuple[str, Any]] = []
+    for name, update in writes.updates:
+        if wanted is not None and name not in wanted:
+            continue
+        if type(fields[name].channel) is LastValue and type(update) is not Overwrite:
+            base[name] = update  # two of them conflict at the barrier
+        else:
+            folded.append((name, update))
+    for name, updates in grouped(folded).items():
+        base[name] = fold(network, name, values.get(name, MISSING), updates, [task] * len(updates))
     for field in branch.view.guarded:
         if field.name in base and not field.channel.is_available(base[field.name]):
             del base[field.name]

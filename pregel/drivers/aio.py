@@ -12,6 +12,7 @@ import warnings
 from contextlib import nullcontext
 from contextvars import Context, copy_context
 from functools import partial
+from itertools import filterfalse
 from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any
 
@@ -156,37 +157,30 @@ class AsyncDriver:
         following: Sequence[Command] = ()
         running = len(tasks)
 
-        def take(event: Event) -> None:
+        async def one(task: Task) -> None:
             nonlocal following, running
-            if over():  # between the conclusion and the cancellation of the rest
+            async with limit:
+                # Between the conclusion of a superstep and the cancellation of the rest nothing begins, nor counts.
+                event = None if concluded(following) else await self.attempt(task)
+            if event is None or concluded(following):
                 return
             running -= 1
             commands = self.machine.handle(event)
-            if concluded(commands):
-                following = commands
-                if running:
-                    raise Cancelled
-            else:
-                for command in commands:
-                    self.mailbox.put(command)  # type: ignore[union-attr, arg-type]
+            if not concluded(commands):
+                self.obey(commands)
+                return
+            following = commands
+            if running:
+                raise Cancelled
 
-        def over() -> bool:
-            return concluded(following)
-
-        async def one(task: Task) -> None:
-            async with limit:
-                if not over():
-                    take(await self.attempt(task))
+        def stays(task: Task) -> bool:
+            return task.node.executor == "inline" and not self.awaits(task)
 
         try:
             async with self.loop.group() as spawn:
-                in_place = []
-                for task in tasks:
-                    if self.awaits(task) or task.node.executor != "inline":
-                        spawn(one, task)
-                    else:
-                        in_place.append(task)
-                for task in in_place:
+                for task in filterfalse(stays, tasks):
+                    spawn(one, task)
+                for task in filter(stays, tasks):  # in their order, while the others wait
                     await one(task)
         except* Cancelled:
             pass

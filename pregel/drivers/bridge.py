@@ -26,7 +26,8 @@ def run_async(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     Where a loop runs in this thread already, as in a notebook, the new one gets a thread of its own.
     """
     with runner() as run:
-        return run(main)
+        result: T = run(main)
+        return result
 
 
 def iterate_async(parts: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:

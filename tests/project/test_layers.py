@@ -91,7 +91,9 @@ def test_imports_point_left_only(module):
     own = layer(module)
     assert own is not None, f"{module} is in no layer: give it one"
     for imported in imports(MODULES[module]):
-        assert imported.split(".")[0] not in {"channels", "graph", "tests"}, f"{module} imports {imported} by its folder"
+        assert imported.split(".")[0] not in {"channels", "graph", "tests"}, (
+            f"{module} imports {imported} by its folder"
+        )
         if imported in MODULES and imported != "pregel":
             assert layer(imported) <= own, f"{module} (layer {own}) imports {imported} (layer {layer(imported)})"
 

@@ -13,6 +13,16 @@ import pytest
 import pregel
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = """
+from typing import TypedDict
+from pregel import START, StateGraph
+
+class State(TypedDict):
+    n: int
+
+graph = StateGraph(State).add_node("a", lambda state: {"n": state["n"] + 1}).add_edge(START, "a").compile()
+print(graph.invoke({"n": 1}), graph.get_input_jsonschema()["properties"], graph.get_graph().number_of_nodes())
+"""
 
 
 @pytest.mark.parametrize("module", ["pregel", "pregel.graph", "pregel.channels", "pregel.errors", "pregel.types"])
@@ -55,19 +65,15 @@ def test_a_wheel_in_a_clean_environment_has_one_top_level_and_works(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"pregel"}
-    assert {"pregel/py.typed", "pregel/channels/base.py", "pregel/graph/state.py", "pregel/testing/laws.py"} <= set(names)
+    assert {"pregel/py.typed", "pregel/channels/base.py", "pregel/graph/state.py", "pregel/testing/laws.py"} <= set(
+        names
+    )
     (sdist,) = tmp_path.glob("*.tar.gz")
     assert sdist.stat().st_size > 0
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True, capture_output=True, env=clean)
     script = tmp_path / "script.py"
-    script.write_text(
-        "from typing import TypedDict\n"
-        "from pregel import START, StateGraph\n"
-        "class State(TypedDict):\n    n: int\n"
-        "graph = StateGraph(State).add_node('a', lambda state: {'n': state['n'] + 1}).add_edge(START, 'a').compile()\n"
-        "print(graph.invoke({'n': 1}), graph.get_input_jsonschema()['properties'], graph.get_graph().number_of_nodes())\n"
-    )
+    script.write_text(SCRIPT)
     shown = subprocess.run([python, script], check=True, capture_output=True, text=True, env=clean, cwd=tmp_path).stdout
     assert shown == "{'n': 2} {'n': {'title': 'N', 'type': 'integer'}} 3\n"

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Annotated, TypedDict
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from pregel import END, START, Command, Send, StateGraph
@@ -31,7 +32,7 @@ def sync_node(name):
 
 def async_node(name):
     async def run(state):
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return {"log": [(name, list(state["log"]))]}
 
     return run
@@ -145,7 +146,7 @@ def test_context_variables_reach_nodes_and_stay_in_them(door, kind, executor, wi
         return {}
 
     async def alook(state):
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return look(state)
 
     def route(state):
@@ -276,7 +277,7 @@ print(graph.invoke({"n": 0}), asyncio.run(graph.ainvoke({"n": 0})))
 
 
 def test_nested_runs_end_however_few_threads_there_are():
-    """Workers that wait for workers that all wait would stop for ever; in a process of its own, whose threads are few."""
+    """Workers that wait for workers that all wait would stop for ever; a process of its own has few threads."""
     shown = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, check=True, timeout=60)
     assert shown.stdout == "{'n': 1} {'n': 1}\n"
 
@@ -316,7 +317,7 @@ def test_a_sync_function_that_returns_a_coroutine_is_told_to_be_async(door):
     async def later(state):
         return {"n": 1}
 
-    graph = StateGraph(State).add_node("a", lambda state: later(state)).add_edge(START, "a").compile()
+    graph = StateGraph(State).add_node("a", lambda state: later(dict(state))).add_edge(START, "a").compile()
     with pytest.raises(TypeError, match="declare the node with `async def`"):
         door.invoke(graph, {})
 
@@ -336,7 +337,7 @@ def test_partials_and_callable_objects_are_awaited_where_they_are_async(door):
 
 def test_an_async_path_works_with_sync_and_async_nodes(door):
     async def path(state):
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return "b" if state["n"] == 1 else END
 
     for first in (lambda state: {"n": 1}, async_node("a")):
