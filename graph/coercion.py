@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Union, get_args, get_origin
 
+import pydantic_core
 import typing_extensions
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import SchemaError, SchemaValidator
+from pydantic import ConfigDict, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
 
+from pregel.errors import SchemaError
 from pregel.graph.annotations import UNIONS, describe, field_hints, is_optional, is_typeddict, required_keys
 from pregel.graph.typetests import shortened
 
@@ -21,22 +22,24 @@ if TYPE_CHECKING:
 __all__ = ["adapter_of", "converter", "field_converter", "modern", "strict_finder", "typeddict"]
 
 CONFIG = ConfigDict(arbitrary_types_allowed=True)
+#: How pydantic, or the reading of a nested TypedDict, says that it can make nothing of an annotation.
+UNKNOWN = (PydanticUserError, PydanticUndefinedAnnotation, pydantic_core.SchemaError, SchemaError)
 
 
 def adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
     """Return pydantic's view of an annotation, arbitrary classes allowed, or None where it has none."""
-    annotation = modern(annotation)
     try:
-        return TypeAdapter(annotation, config=CONFIG)
-    except PydanticUserError as error:
-        if error.code != "type-adapter-config-unused":
-            return None
-    except SchemaError:
+        renewed = modern(annotation)
+        try:
+            adapter = TypeAdapter(renewed, config=CONFIG)
+        except PydanticUserError as error:
+            if error.code != "type-adapter-config-unused":
+                raise
+            adapter = TypeAdapter(renewed)  # models and the like bring a configuration of their own
+    except UNKNOWN:
         return None
-    try:
-        return TypeAdapter(annotation)  # models and the like bring a configuration of their own
-    except (PydanticUserError, SchemaError):
-        return None
+    # Of names that it can't find pydantic speaks only when it is used; versions before 2.10 do at once.
+    return adapter if getattr(adapter, "pydantic_complete", True) else None
 
 
 def converter(annotation: Any) -> Callable[[Any], Any] | None:
@@ -68,7 +71,7 @@ def field_converter(model: type[BaseModel], field: str) -> Callable[[Any], Any]:
     }
     if definitions:
         alone = {"type": "definitions", "schema": alone, "definitions": definitions}
-    validator = SchemaValidator(alone, config)
+    validator = pydantic_core.SchemaValidator(alone, config)
 
     def convert(value: Any) -> Any:
         values, _, _ = validator.validate_python({field: value})

@@ -35,9 +35,8 @@ def fields_jsonschema(title: str, fields: Sequence[FieldSpec], required: Collect
         fields: The fields, in the order of the properties.
         required: The names of the fields that must be there.
     """
-    known = {field.name: modern(field.annotation) for field in fields}
-    opaque = [name for name, annotation in known.items() if adapter_of(annotation) is None]
-    items = {name: Any if name in opaque else annotation for name, annotation in known.items()}
+    opaque = [field.name for field in fields if adapter_of(field.annotation) is None]
+    items = {field.name: Any if field.name in opaque else modern(field.annotation) for field in fields}
     whole = typeddict(title, {name: item if name in required else NotRequired[item] for name, item in items.items()})
     schema = TypeAdapter(whole).json_schema(schema_generator=Lenient)
     for name in opaque:

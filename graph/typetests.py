@@ -126,14 +126,14 @@ def entries(kind: Any, key: TypeTest, value: TypeTest, expected: str) -> TypeTes
             return wrong(mapping, expected)
         if keys.find(mapping.keys()) is None and values.find(mapping.values()) is None:
             return None
-        for name, each in mapping.items():
-            fault = key.find(name)
-            if fault is not None:
-                return "", f"key {shortened(name)}: {fault[1]}"
-            fault = value.find(each)
-            if fault is not None:
-                return inside(f"[{shortened(name)}]", fault)
-        return None
+        return next(filter(None, (entry_fault(*entry) for entry in mapping.items())), None)
+
+    def entry_fault(name: Any, each: Any) -> Fault | None:
+        fault = key.find(name)
+        if fault is not None:
+            return "", f"key {shortened(name)}: {fault[1]}"
+        fault = value.find(each)
+        return None if fault is None else inside(f"[{shortened(name)}]", fault)
 
     return TypeTest(find)
 

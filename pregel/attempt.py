@@ -68,7 +68,8 @@ async def attempt(
             else:
                 given = task.arg
             if code.acall is not None and (prefer_async or code.call is None):
-                result = await code.acall(given, **filled(code, task, run))
+                acall = code.acall
+                result = await (acall(given, **filled(code, task, run)) if code.inject else acall(given))
             elif offload is not None:
                 result = await offload(code.call, given, filled(code, task, run))
             else:  # nothing to await: the common case of the sync driver

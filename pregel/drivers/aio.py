@@ -9,7 +9,6 @@ tasks of the loop are cancelled, code in a worker thread can't be and is waited 
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from contextvars import Context, copy_context
 from functools import partial
 from itertools import filterfalse
@@ -92,7 +91,7 @@ class AsyncDriver:
             if not steps % STEPS_BETWEEN_CHECKPOINTS:
                 await anyio.lowlevel.checkpoint()
             if len(tasks) == 1 and self.on_loop(tasks[0]):
-                following = self.machine.handle(await self.attempt(tasks[0]))
+                following = self.machine.handle(await self.isolated(self.attempt(tasks[0])))
             elif any(map(self.on_loop, tasks)):
                 following = await self.crowd(tasks)
             else:
@@ -105,6 +104,10 @@ class AsyncDriver:
     def awaits(self, task: Task) -> bool:
         """Return whether some of a task's code is awaited."""
         return task.node.uses_loop if self.loop.prefer_async else task.node.needs_loop
+
+    def isolated(self, coroutine: Any) -> InContext:
+        """Return an awaitable of a coroutine that keeps the context variables it sets; a new task does so by itself."""
+        return InContext(coroutine, self.context.copy())
 
     def obey(self, commands: Sequence[Command]) -> tuple[Task, ...]:
         """Perform commands, and return the tasks that are to be run: none once the run is over.
@@ -137,7 +140,7 @@ class AsyncDriver:
         offload = None if awaited or node.executor == "inline" or not task.step else self.offload
         body = attempt(task, self.machine.values, self.network, self.run, prefer, offload)
         try:
-            return await InContext(body, self.context.copy())  # type: ignore[no-any-return]
+            return await body
         except self.loop.cancelled:
             if self.loop.cancelling():
                 raise
@@ -153,16 +156,17 @@ class AsyncDriver:
 
     async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:
         """Run the tasks of a superstep side by side; return the commands that follow."""
-        limit = nullcontext() if self.max_concurrency is None else anyio.Semaphore(self.max_concurrency)
+        limit = None if self.max_concurrency is None else anyio.Semaphore(self.max_concurrency)
         following: Sequence[Command] = ()
         running = len(tasks)
 
         async def one(task: Task) -> None:
             nonlocal following, running
-            async with limit:
-                # Between the conclusion of a superstep and the cancellation of the rest nothing begins, nor counts.
-                event = None if concluded(following) else await self.attempt(task)
-            if event is None or concluded(following):
+            # Between the conclusion of a superstep and the cancellation of the rest nothing begins, nor counts.
+            if following:
+                return
+            event = await self.attempt(task)
+            if following:
                 return
             running -= 1
             commands = self.machine.handle(event)
@@ -173,15 +177,20 @@ class AsyncDriver:
             if running:
                 raise Cancelled
 
+        async def limited(task: Task) -> None:
+            async with limit:  # type: ignore[union-attr]
+                await one(task)
+
         def stays(task: Task) -> bool:
             return task.node.executor == "inline" and not self.awaits(task)
 
+        each = one if limit is None else limited
         try:
             async with self.loop.group() as spawn:
                 for task in filterfalse(stays, tasks):
-                    spawn(one, task)
+                    spawn(each, task)
                 for task in filter(stays, tasks):  # in their order, while the others wait
-                    await one(task)
+                    await self.isolated(each(task))
         except* Cancelled:
             pass
         return following

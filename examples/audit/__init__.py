@@ -1,0 +1,1 @@
+"""Audit a Python source tree with a parallel graph: `python -m examples.audit [PATH]`."""
