@@ -141,7 +141,7 @@ def field_hints(schema: type, arguments: tuple[Any, ...] = (), names: Collection
     raw_hints: dict[str, Any] = {}
     hints: dict[str, Any] = {}
     for owner, bindings in owners(schema, arguments):
-        for name, raw in own_annotations(schema, owner).items():
+        for name, raw in inspect.get_annotations(owner).items():
             # A TypedDict lists what it inherits among its own annotations.
             inherited = is_typeddict(owner) and name in hints and raw_hints[name] == raw
             if not inherited and (names is None or name in names):
@@ -181,18 +181,6 @@ def bind(owner: type, arguments: tuple[Any, ...], found: dict[type, dict[Any, An
         if isinstance(origin, type) and origin not in found:
             bind(origin, tuple(substitute(argument, bindings) for argument in get_args(base)), found)
     found[owner] = bindings
-
-
-def own_annotations(schema: type, owner: type) -> dict[str, Any]:
-    """Return the annotations written in the body of `owner`, not yet resolved.
-
-    Raises:
-        SchemaError: Reading them fails, where annotations are evaluated only then.
-    """
-    try:
-        return inspect.get_annotations(owner)
-    except NameError as error:
-        raise unresolvable(schema.__name__, "", error) from error
 
 
 def resolved(schema: type, owner: type, name: str, raw: Any) -> Any:

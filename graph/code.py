@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CodeFacts", "callable_name", "read_code"]
 
 INJECTED: Mapping[str, Injection] = {"config": "config", "writer": "writer", "runtime": "runtime"}
+VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -47,13 +48,16 @@ class CodeFacts:
         return tuple(
             part
             for part in alternatives(self.returns)
-            if (get_origin(part) or part) not in {Command, Send} and is_schema(part)
+            if part is not inspect.Parameter.empty
+            and (get_origin(part) or part) not in {Command, Send}
+            and is_schema(part)
         )
 
     @property
     def returns_schemas_only(self) -> bool:
         """Whether its annotated result is always an instance of a schema (or None): nothing else can be written."""
-        return all(part is None or part in self.returned_schemas for part in alternatives(self.returns))
+        schemas = self.returned_schemas
+        return all(part is None or part in schemas for part in alternatives(self.returns))
 
     @property
     def literals(self) -> tuple[Any, ...] | None:
@@ -78,6 +82,8 @@ class CodeFacts:
 
     def command_arguments(self) -> Iterator[Any]:
         """Yield the argument of each `Command` in the annotated result."""
+        if self.returns is inspect.Parameter.empty:
+            return
         for part in alternatives(self.returns):
             for item in get_args(part) if get_origin(part) in {list, tuple} else (part,):
                 for choice in alternatives(item):
@@ -87,7 +93,9 @@ class CodeFacts:
 
 def alternatives(annotation: Any) -> Iterator[Any]:
     """Yield the members of a union, or the annotation itself."""
-    if get_origin(annotation) in {Union, UnionType}:
+    if annotation is inspect.Parameter.empty:
+        yield annotation
+    elif get_origin(annotation) in {Union, UnionType}:
         for part in get_args(annotation):
             yield from alternatives(part)
     else:
@@ -121,6 +129,9 @@ def read_code(action: Any, name: str, where: str, known: Mapping[str, Any]) -> C
     Raises:
         GraphDefinitionError: It can't be called with a state, or has a parameter that nothing fills.
     """
+    if takes_a_state_and_says_nothing(action):
+        awaited = inspect.iscoroutinefunction(action)
+        return CodeFacts(Code(name, None, action) if awaited else Code(name, action))
     if hasattr(action, "invoke") or hasattr(action, "ainvoke"):
         call, acall = getattr(action, "invoke", None), getattr(action, "ainvoke", None)
         inject = injections(signature(call or acall), {}, where, strangers=False)
@@ -149,6 +160,17 @@ def read_code(action: Any, name: str, where: str, known: Mapping[str, Any]) -> C
         reads if reads is not None and is_schema(reads) else None,
         hints.get("return", inspect.Parameter.empty),
     )
+
+
+def takes_a_state_and_says_nothing(action: Any) -> bool:
+    """Return whether an action is a plain function of one parameter without annotations.
+
+    Most nodes of large graphs are, and reading a full signature would cost more than everything else at compile.
+    """
+    if not inspect.isfunction(action) or action.__annotations__ or action.__dict__:
+        return False
+    code = action.__code__
+    return (code.co_argcount, code.co_kwonlyargcount) == (1, 0) and not code.co_flags & VARIADIC
 
 
 def signature(action: Any) -> inspect.Signature | None:

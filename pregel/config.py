@@ -32,6 +32,8 @@ class RunConfig(TypedDict, total=False):
     configurable: dict[str, Any]
 
 
+#: What a node finds in its config when the caller says nothing: LangChain's shape.
+EMPTY: Final[Mapping[str, Any]] = {"tags": [], "metadata": {}, "callbacks": None, "configurable": {}}
 KNOWN: Final = frozenset(RunConfig.__annotations__)
 
 
@@ -68,7 +70,7 @@ def read_config(config: Mapping[str, Any] | None) -> RunOptions:
     return RunOptions(
         positive("recursion_limit", limit),
         None if concurrency is None else positive("max_concurrency", concurrency),
-        config,
+        {**EMPTY, **config},
     )
 
 
@@ -117,4 +119,4 @@ def read_on_failure(on_failure: Any) -> OnFailure:
     return on_failure  # type: ignore[no-any-return]
 
 
-DEFAULT: Final = RunOptions(DEFAULT_RECURSION_LIMIT, None, {})
+DEFAULT: Final = RunOptions(DEFAULT_RECURSION_LIMIT, None, EMPTY)

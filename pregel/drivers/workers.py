@@ -64,7 +64,8 @@ class Workers:
 here = local()
 workers: Final = Workers()
 submit = workers.submit
-os.register_at_fork(after_in_child=workers.reset)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=workers.reset)
 
 
 def in_worker() -> bool:
