@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Union, get_args, get_origin
@@ -23,19 +24,21 @@ __all__ = ["adapter_of", "converter", "field_converter", "modern", "strict_finde
 
 CONFIG = ConfigDict(arbitrary_types_allowed=True)
 #: How pydantic, or the reading of a nested TypedDict, says that it can make nothing of an annotation.
-UNKNOWN = (PydanticUserError, PydanticUndefinedAnnotation, pydantic_core.SchemaError, SchemaError)
+UNKNOWN = (PydanticUserError, PydanticUndefinedAnnotation, pydantic_core.SchemaError, SchemaError, UserWarning)
 
 
 def adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
     """Return pydantic's view of an annotation, arbitrary classes allowed, or None where it has none."""
     try:
         renewed = modern(annotation)
-        try:
-            adapter = TypeAdapter(renewed, config=CONFIG)
-        except PydanticUserError as error:
-            if error.code != "type-adapter-config-unused":
-                raise
-            adapter = TypeAdapter(renewed)  # models and the like bring a configuration of their own
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", ".* is not a Python type")
+            try:
+                adapter = TypeAdapter(renewed, config=CONFIG)
+            except PydanticUserError as error:
+                if error.code != "type-adapter-config-unused":
+                    raise
+                adapter = TypeAdapter(renewed)  # models and the like bring a configuration of their own
     except UNKNOWN:
         return None
     # Of names that it can't find pydantic speaks only when it is used; versions before 2.10 do at once.

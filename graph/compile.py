@@ -13,7 +13,7 @@ from pregel.channels.topic import Topic
 from pregel.door import Door
 from pregel.errors import GraphDefinitionError, InvalidConfigError, SchemaError, UnreachableNodeError, nearest
 from pregel.graph.analysis import Reach, deferred_order, unreachable
-from pregel.graph.checker import checker, field_checker, mismatch, reducer_update_annotation
+from pregel.graph.checker import Check, checker, field_checker, mismatch, reducer_update_annotation
 from pregel.graph.code import callable_name, read_code
 from pregel.graph.schema import merge_fields, read_schema
 from pregel.graph.state import ContextT, InputT, OutputT, StateT
@@ -21,7 +21,7 @@ from pregel.main import Pregel
 from pregel.network import Network
 from pregel.node import Branch, Code, Field, Join, Node, View
 from pregel.types import END, START
-from pregel.writes import fault
+from pregel.writes import fault, show
 
 if TYPE_CHECKING:
     from pregel.graph.code import CodeFacts
@@ -163,31 +163,41 @@ class Compiler:
             )
 
     def field(self, spec: FieldSpec) -> Field:
-        """Return a field with the check of its updates."""
+        """Return a field with the checks of its updates."""
         channel = spec.channel
-        folds = isinstance(channel, BinaryOperatorAggregate)
-        prepare = channel.prepare if isinstance(channel, BinaryOperatorAggregate) else None
-        if spec.unchecked or isinstance(channel, (KeyedValue, NamedBarrierValue)):
-            check = None  # these channels check their updates themselves
-        elif isinstance(channel, BinaryOperatorAggregate):
-            check = checker(reducer_update_annotation(channel.operator, spec.annotation))
-        elif isinstance(channel, Topic):
-            check = checker(Any if channel.item is Any else channel.item | list[channel.item])  # type: ignore[name-defined]
-        elif self.state.kind == "pydantic" and spec.name in self.state.fields:
-            check = field_checker(self.state.source, spec.name)
-        else:
-            check = checker(spec.annotation)
+        reducer = channel if isinstance(channel, BinaryOperatorAggregate) else None
+        check, whole = (None, None) if spec.unchecked else self.checks(spec)
+        prepare = None if reducer is None else reducer.prepare
         if prepare is not None and check is None:
-            check = checker(Any)
+            check = checker(Any)  # a field with a check is looked at, and so prepared
         return Field(
             spec.name,
             channel,
             exact=None if check is None or prepare is not None else check.exact,
             check=check,
             expected="Any" if check is None else check.expected,
-            folds=folds,
+            check_whole=whole,
+            expected_whole="Any" if whole is None else whole.expected,
+            folds=reducer is not None or (isinstance(channel, Topic) and channel.accumulate),
             prepare=prepare,
         )
+
+    def checks(self, spec: FieldSpec) -> tuple[Check | None, Check | None]:
+        """Return the check of a field's updates, and that of a whole value where it is another one."""
+        channel = spec.channel
+        if isinstance(channel, (KeyedValue, NamedBarrierValue)):
+            return None, None  # they check their updates themselves
+        if isinstance(channel, Topic):
+            published: Any = list[channel.item]  # type: ignore[name-defined]
+            return (None, None) if channel.item is Any else (checker(channel.item | published), checker(published))
+        model = self.state.source if self.state.kind == "pydantic" and spec.name in self.state.fields else None
+        whole = checker(spec.annotation) if model is None else field_checker(model, spec.name)
+        if not isinstance(channel, BinaryOperatorAggregate):
+            return whole, None
+        update = reducer_update_annotation(channel.operator, spec.annotation)
+        if update is spec.annotation:
+            return whole, None
+        return checker(update, coerce=model is not None), None if channel.prepare is not None else whole
 
     def view(self, schema: Schema) -> View:
         """Return the view that a schema gives; one schema, one view."""
@@ -223,9 +233,12 @@ class Compiler:
         joins: dict[str, list[Join]] = {}
         for sources, target in builder.joins:
             label = f"{'+'.join(sources)}->{target}"
-            join = Join(label, target, NamedBarrierValue(sources))
             for source in sources:
                 self.check_end(source, target, f"the join {label!r}")
+            if target == END:  # nothing waits to be run
+                continue
+            join = Join(label, target, NamedBarrierValue(sources))
+            for source in sources:
                 joins.setdefault(source, []).append(join)
         branches: dict[str, list[Branch]] = {}
         for record, facts, schema in zip(builder.branches, self.paths, self.path_schemas, strict=True):
@@ -391,6 +404,7 @@ def context_reader(declared: Any, graph: str) -> Callable[[Any], Any]:
     if declared is None:
         return lambda context: context
     schema = read_schema(declared)
+    checks = {name: checker(spec.annotation) for name, spec in schema.fields.items() if schema.kind != "pydantic"}
 
     def read(context: Any) -> Any:
         if context is None or (schema.kind != "typeddict" and isinstance(context, schema.source)):
@@ -405,6 +419,14 @@ def context_reader(declared: Any, graph: str) -> Callable[[Any], Any]:
                     f"context of graph {graph!r} sets {name!r}, which {schema.name} does not declare."
                     f"{nearest(name, schema.fields)}"
                 )
+            if name in checks:
+                try:
+                    checks[name](context[name])
+                except TypeError as error:
+                    raise InvalidConfigError(
+                        f"context of graph {graph!r} sets {name!r}, which {schema.name} declares as "
+                        f"{checks[name].expected}, to {show(context[name])}: {error}"
+                    ) from error
         try:
             return schema.build(context)
         except Exception as error:

@@ -204,7 +204,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         if not (callable(path) or hasattr(path, "invoke")):
             raise GraphDefinitionError(f"the conditional edge from {source!r} needs a path function, not {path!r}")
         if path_map is not None and not isinstance(path_map, Mapping):
-            if isinstance(path_map, str) or not all(isinstance(name, str) for name in path_map):
+            if not isinstance(path_map, (list, tuple)) or not all(isinstance(name, str) for name in path_map):
                 raise GraphDefinitionError(
                     f"path_map of the conditional edge from {source!r} takes a mapping or a list of names, "
                     f"not {path_map!r}"

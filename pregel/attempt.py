@@ -213,7 +213,8 @@ def explain(error: Exception, task: Task, network: Network, given: Any) -> None:
     """Add to an error where it happened, once."""
     notes = [f"In graph {network.name!r}, node {task.node.name!r}, superstep {task.step}, task {task.id}."]
     name = error.args[0] if isinstance(error, KeyError) and error.args else None
-    if isinstance(name, str) and name in network.fields and isinstance(given, dict) and name not in given:
+    reads_state = task.arg is MISSING and isinstance(given, dict)
+    if reads_state and isinstance(name, str) and name in network.fields and name not in given:
         writers = [node.name for node in network.nodes.values() if node.may_write is None or name in node.may_write]
         notes.append(
             f"Node {task.node.name!r} reads the field {name!r}, which is declared but has no value yet. It can be "

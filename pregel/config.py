@@ -65,6 +65,11 @@ def read_config(config: Mapping[str, Any] | None) -> RunOptions:
     for key in ("configurable", "metadata"):
         if not isinstance(config.get(key, {}), Mapping):
             raise InvalidConfigError(f"config[{key!r}] takes a mapping, not {type(config[key]).__name__}")
+    tags = config.get("tags") or []
+    if not isinstance(tags, (list, tuple)) or not all(isinstance(tag, str) for tag in tags):
+        raise InvalidConfigError(f"config['tags'] takes a list of texts, not {tags!r}")
+    if not isinstance(config.get("run_name", ""), (str, type(None))):
+        raise InvalidConfigError(f"config['run_name'] takes a text, not {config['run_name']!r}")
     limit = config.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
     concurrency = config.get("max_concurrency")
     return RunOptions(

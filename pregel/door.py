@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pregel.errors import InvalidInputError, nearest
 from pregel.types import Command
-from pregel.writes import admit, fault, show
+from pregel.writes import admit, fault, new_ids, prepared, show
 
 if TYPE_CHECKING:
     from pregel.network import Network
@@ -58,19 +57,20 @@ class Door:
                     f"{where} sets {name!r}, which no schema of the graph declares.{nearest(name, self.accepted)} "
                     f"It may set: {', '.join(sorted(self.accepted))}",
                 )
-        if self.validate is not None:
-            try:
-                admitted = dict(self.validate(admitted))
-            except ValueError as error:
-                raise InvalidInputError(f"{where} does not fit its schema: {error}") from error
-        numbers = count()
+        ids = new_ids(new_id, "input")
         fields = network.fields
+        if self.validate is None:
+            return [
+                (name, admit(fields[name], value, network, where, InvalidInputError, ids))
+                for name, value in admitted.items()
+            ]
+        try:
+            admitted = dict(self.validate(admitted))
+        except (TypeError, ValueError) as error:
+            fault(network.allowed, "wrong-type", InvalidInputError, f"{where} does not fit its schema: {error}")
+        # Checked as a whole: a validator that is asked twice could change a value twice.
         return [
-            (
-                name,
-                admit(fields[name], value, network, where, InvalidInputError, lambda: new_id("input", next(numbers))),
-            )
-            for name, value in admitted.items()
+            (name, prepared(fields[name], value, where, InvalidInputError, ids)) for name, value in admitted.items()
         ]
 
     def mapping(self, given: Any, where: str) -> Mapping[str, Any]:

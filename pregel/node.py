@@ -32,6 +32,9 @@ class Field:
     check: Callable[[Any], Any] | None = None
     #: The expected type, as text for messages.
     expected: str = "Any"
+    #: The same for the value that an `Overwrite` brings, where that is not of an update's type.
+    check_whole: Callable[[Any], Any] | None = None
+    expected_whole: str = "Any"
     #: Whether updates are folded into the value, so that giving back the value itself would double it.
     folds: bool = False
     #: Coerces an update and gives it ids, once, when its task ends.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pregel.network import Network
     from pregel.node import Field, Node
 
-__all__ = ["admit", "destinations", "fault", "interpret", "show"]
+__all__ = ["admit", "destinations", "fault", "interpret", "prepared", "show"]
 
 # The interpreter shares objects of these types: being the same object says nothing about where they come from.
 SHARED_BY_INTERPRETER = (int, float, complex, str, bytes, tuple, frozenset, type(None), Enum)
@@ -66,22 +66,54 @@ def admit(
     Raises:
         PregelError: Of type `kind`: the update has the wrong type.
     """
-    inner = value.value if type(value) is Overwrite else value
-    if field.check is not None and type(inner) is not field.exact:
+    return prepared(field, checked(field, value, network, where, kind), where, kind, ids)
+
+
+def checked(
+    field: Field, value: Any, network: Network, where: str, kind: type[InvalidUpdateError | PregelError]
+) -> Any:
+    """Return an update if its type is right, as its schema converts it.
+
+    Raises:
+        PregelError: Of type `kind`: the update has the wrong type.
+    """
+    inner, check, expected = value, field.check, field.expected
+    if type(value) is Overwrite:
+        inner = value.value
+        if field.check_whole is not None:
+            check, expected = field.check_whole, field.expected_whole
+    if check is not None:
         try:
-            inner = field.check(inner)
+            inner = check(inner)
         except TypeError as error:
             fault(
                 network.allowed,
                 "wrong-type",
                 kind,
-                f"{where}: the field {field.name!r} takes {field.expected} and was given {show(inner)}: {error}",
+                f"{where}: the field {field.name!r} takes {expected} and was given {show(inner)}: {error}",
             )
-    if field.prepare is not None:
-        try:
-            inner = field.prepare(inner, ids)
-        except InvalidUpdateError as error:
-            raise kind(f"{where}: the field {field.name!r} does not accept {show(inner)}: {error}") from error
+    return Overwrite(inner) if type(value) is Overwrite else inner
+
+
+def prepared(
+    field: Field,
+    value: Any,
+    where: str,
+    kind: type[InvalidUpdateError | PregelError],
+    ids: Callable[[], str],
+) -> Any:
+    """Return an update as its field's reducer prepares it, if it does.
+
+    Raises:
+        PregelError: Of type `kind`: the reducer does not accept it.
+    """
+    if field.prepare is None:
+        return value
+    inner = value.value if type(value) is Overwrite else value
+    try:
+        inner = field.prepare(inner, ids)
+    except InvalidUpdateError as error:
+        raise kind(f"{where}: the field {field.name!r} does not accept {show(inner)}: {error}") from error
     return Overwrite(inner) if type(value) is Overwrite else inner
 
 

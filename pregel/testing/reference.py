@@ -125,8 +125,8 @@ def perform(graph: Graph, state: State, task: Task, given: Any) -> tuple[list[tu
         update = (part.update or {}) if isinstance(part, Command) else part
         updates += update.items() if isinstance(update, Mapping) else update
         targets += listed(part.goto) if isinstance(part, Command) else ()
-    own = applied(graph, state, updates, {field for field, _ in updates})  # nothing of its siblings, nothing cleared
     for branch in (branch for branch in graph.branches if branch.source == name):
+        own = applied(graph, state, updates, {field for field, _ in updates})  # nothing of siblings, nothing cleared
         for answer in listed(branch.path(view(own, branch.reads))):
             targets.append(branch.path_map[answer] if branch.path_map and not isinstance(answer, Send) else answer)
     return updates, [target for target in targets if target != END]
