@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from copy import deepcopy
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -66,8 +67,8 @@ class BinaryOperatorAggregate(Channel):
         self.appends: bool = adds or bool(getattr(operator, "appends", False))
 
     def initial(self) -> Any:
-        """Return the declared initial value, made anew if a factory was given, or `MISSING`."""
-        return self.initial_value if self.initial_factory is None else self.initial_factory()
+        """Return the declared initial value, each time anew, or `MISSING`."""
+        return deepcopy(self.initial_value) if self.initial_factory is None else self.initial_factory()
 
     def apply(self, value: Any, updates: Sequence[Any]) -> Any:
         """Return the value with all updates folded in, or what an `Overwrite` among them says.

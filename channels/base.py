@@ -12,7 +12,6 @@ __all__ = [
     "MISSING",
     "Channel",
     "ConcurrentUpdateError",
-    "EmptyChannelError",
     "InvalidUpdateError",
     "Missing",
     "Overwrite",
@@ -35,10 +34,6 @@ class InvalidUpdateError(PregelError):
 
 class ConcurrentUpdateError(InvalidUpdateError):
     """Several updates of one superstep compete for a cell that holds one value."""
-
-
-class EmptyChannelError(PregelError):
-    """A channel without a value was read."""
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pregel.channels.base import MISSING
-from pregel.channels.last_value import LastValue, last
+from pregel.channels.last_value import LastValue, checked_guard, last
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class EphemeralValue(LastValue):
     resets: ClassVar[bool] = True
 
     def __init__(self, guard: bool = True) -> None:  # noqa: FBT001, FBT002 - LangGraph's public shape
-        self.guard = guard
+        self.guard = checked_guard(guard)
 
     def apply(self, value: Any, updates: Sequence[Any]) -> Any:
         """Return the update, or `MISSING` when the superstep brought none.

@@ -47,7 +47,7 @@ class UntrackedValue(LastValue):
     tracked: ClassVar[bool] = False
 
     def __init__(self, guard: bool = True) -> None:  # noqa: FBT001, FBT002 - LangGraph's public shape
-        self.guard = guard
+        self.guard = checked_guard(guard)
 
     def apply(self, value: Any, updates: Sequence[Any]) -> Any:
         """Return the one update, or without `guard` the last one.
@@ -73,6 +73,17 @@ class AnyValue(Channel):
     def apply(self, value: Any, updates: Sequence[Any]) -> Any:  # noqa: ARG002 - the old value plays no part
         """Return the last update, or `MISSING` when there is none."""
         return last(updates) if updates else MISSING
+
+
+def checked_guard(guard: object) -> bool:
+    """Return a guard that is a bool.
+
+    Raises:
+        TypeError: It is something else: the type of a field stands in its annotation, not in its channel.
+    """
+    if not isinstance(guard, bool):
+        raise TypeError(f"guard is True or False, not {guard!r}; a field's type stands in its annotation alone")
+    return guard
 
 
 def last(updates: Sequence[Any]) -> Any:

@@ -252,7 +252,7 @@ def injection_by_annotation(annotation: Any) -> Injection | None:
     for part in alternatives(annotation):
         if part is Runtime or get_origin(part) is Runtime:
             return "runtime"
-        if part is StreamWriter:
+        if part == StreamWriter:  # by value: resolving hints makes the alias anew
             return "writer"
         if part is RunConfig or getattr(part, "__name__", "") == "RunnableConfig":
             return "config"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -11,10 +12,20 @@ from pregel.channels.base import MISSING, Channel
 from pregel.channels.keyed import KeyedValue
 from pregel.channels.topic import Topic
 from pregel.door import Door
-from pregel.errors import GraphDefinitionError, InvalidConfigError, SchemaError, UnreachableNodeError, nearest
+from pregel.errors import (
+    GraphDefinitionError,
+    InvalidConfigError,
+    PregelWarning,
+    SchemaError,
+    UnreachableNodeError,
+    nearest,
+)
 from pregel.graph.analysis import Reach, deferred_order, unreachable
+from pregel.graph.annotations import describe
 from pregel.graph.checker import Check, checker, field_checker, mismatch, reducer_update_annotation
 from pregel.graph.code import callable_name, read_code
+from pregel.graph.findings import findings, lost_text, warnings_of
+from pregel.graph.live import leads_to
 from pregel.graph.schema import merge_fields, read_schema
 from pregel.graph.state import ContextT, InputT, OutputT, StateT
 from pregel.main import Pregel
@@ -26,6 +37,7 @@ from pregel.writes import fault, show
 if TYPE_CHECKING:
     from pregel.graph.code import CodeFacts
     from pregel.graph.draw import Drawing
+    from pregel.graph.findings import Finding
     from pregel.graph.schema import FieldSpec, Schema
     from pregel.graph.state import BranchRecord, NodeRecord, StateGraph
     from pregel.types import ExecutorName, OnFailure
@@ -61,6 +73,13 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
 
         return drawing(self._network)
 
+    def check(self) -> list[Finding]:
+        """Return what is wrong with the graph, and what may be: the warnings of `compile`, and what it allowed.
+
+        Errors come first, the rest by code; nothing is raised and no warning is given.
+        """
+        return findings(self._network, read_schema(self.builder.state_schema).fields)
+
     def get_input_jsonschema(self) -> dict[str, Any]:
         """Return the JSON schema of what a caller may set."""
         return self._jsonschema("Input", [name for name in self._specs if name in self._door.accepted])
@@ -85,6 +104,8 @@ def compile_graph(
     """Compile a builder; see `StateGraph.compile`."""
     compiler = Compiler(builder, name, executor)
     network = compiler.network()
+    for finding in warnings_of(network, compiler.state.fields):
+        warnings.warn(finding.message, PregelWarning, stacklevel=3)  # at the line that calls `StateGraph.compile`
     return CompiledStateGraph(builder, network, compiler.door(network), compiler.specs, on_failure=on_failure)
 
 
@@ -158,8 +179,8 @@ class Compiler:
                 self.builder.allowed,
                 "schema-mismatch",
                 SchemaError,
-                f"{where} has the field {name!r} as {spec.annotation}, and {declared.declared_by} declares it as "
-                f"{declared.annotation}: give both the same type",
+                f"{where} has the field {name!r} as {describe(spec.annotation)}; {declared.declared_by} declares it "
+                f"as {describe(declared.annotation)}: give both the same type",
             )
 
     def field(self, spec: FieldSpec) -> Field:
@@ -231,13 +252,18 @@ class Compiler:
             if target != END:
                 targets[source].append(target)
         joins: dict[str, list[Join]] = {}
-        for sources, target in builder.joins:
+        live: list[dict[str, frozenset[str]]] = []
+        for place, ((sources, target), wait) in enumerate(builder.joins.items()):
             label = f"{'+'.join(sources)}->{target}"
+            where = f"the join {label!r}"
             for source in sources:
-                self.check_end(source, target, f"the join {label!r}")
+                self.check_end(source, target, where)
             if target == END:  # nothing waits to be run
                 continue
-            join = Join(label, target, NamedBarrierValue(sources))
+            leads = None if wait == "all" else dict.fromkeys(sources, frozenset[str]())
+            if leads is not None:
+                live.append(leads)
+            join = Join(label, target, NamedBarrierValue(sources), place, leads)
             for source in sources:
                 joins.setdefault(source, []).append(join)
         branches: dict[str, list[Branch]] = {}
@@ -269,6 +295,8 @@ class Compiler:
         start = Node(
             START, -1, Code(START), View(), targets=tuple(targets[START]), branches=tuple(branches.get(START, ()))
         )
+        for leads in live:  # where a source can be reached from is known when all nodes are linked
+            leads.update(leads_to(Reach(nodes, start), leads))
         self.check_reach(nodes, start)
         return Network(
             self.name,
@@ -330,15 +358,8 @@ class Compiler:
         """
         lost = unreachable(Reach(nodes, start))
         if lost:
-            named = ", ".join(map(repr, lost))
-            fault(
-                self.builder.allowed,
-                "unreachable-node",
-                UnreachableNodeError,
-                f"nothing in graph {self.name!r} leads to {named}. Add an edge; or, if a node goes there by a Command, "
-                "annotate it with `-> Command[Literal[...]]` or add it with destinations=[...]; or, if a conditional "
-                "edge goes there, give its path_map or annotate its path with Literal",
-            )
+            text = lost_text(self.name, lost)
+            fault(self.builder.allowed, "unreachable-node", UnreachableNodeError, text)
 
     def seeds(self) -> dict[str, Callable[[], Any]]:
         """Return what makes the value that each field starts with."""

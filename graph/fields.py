@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NewType, get_args, get_origin
 
@@ -30,6 +31,9 @@ __all__ = [
     "compile_field",
     "merge_fields",
 ]
+
+#: Channels and managed values of LangGraph: as metadata nobody knows they would be ignored without a word.
+FOREIGN = ("langgraph.channels", "langgraph.managed")
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class FieldSpec:
 
     def declared_default(self) -> Any:
         """Return the default that the schema's class declares, made anew if it has a factory, or `MISSING`."""
-        return self.default if self.default_factory is None else self.default_factory()
+        return deepcopy(self.default) if self.default_factory is None else self.default_factory()
 
     def initial(self) -> Any:
         """Return the value that a run starts with, or `MISSING` for a field that is absent until it is written."""
@@ -203,6 +207,12 @@ def marker_of(metadata: Collection[Any], where: str) -> Any:
     """
     found: list[Any] = []
     for item in metadata:
+        kind = item if isinstance(item, type) else type(item)
+        if kind.__module__.startswith(FOREIGN):
+            raise SchemaError(
+                f"{where}: {label(item)} belongs to LangGraph and would do nothing here; use the channel of that name "
+                "from pregel.channels"
+            )
         is_channel = isinstance(item, Channel) or (isinstance(item, type) and issubclass(item, Channel))
         if (is_channel or is_reducer(item, where)) and item not in found:
             found.append(item)

@@ -24,6 +24,7 @@ OutputT = TypeVar("OutputT", default=StateT)
 
 #: A path function's answers, given by name or as a list of nodes.
 PathMap = Mapping[Hashable, str] | Sequence[str]
+WAITS = ("all", "live")
 EXECUTORS = ("inline", "thread")
 # In streams of nested graphs these separate a node from its task, and one graph from the next.
 RESERVED_CHARACTERS = "|:"
@@ -90,7 +91,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         #: In the order they were added, which is the order in which their writes are applied.
         self.nodes: dict[str, NodeRecord] = {}
         self.edges: dict[tuple[str, str], None] = {}
-        self.joins: dict[tuple[tuple[str, ...], str], None] = {}
+        self.joins: dict[tuple[tuple[str, ...], str], str] = {}
         self.branches: list[BranchRecord] = []
 
     def add_node(
@@ -141,6 +142,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
                 f"node {node!r} is a compiled graph, which can't be a node yet: call it in a function that maps the "
                 "state to its input, and its result to updates"
             )
+        if isinstance(destinations, str) or not all(isinstance(name, str) for name in destinations):
+            raise GraphDefinitionError(
+                f"destinations of node {node!r} takes a list of names or a mapping from names, not {destinations!r}"
+            )
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise GraphDefinitionError(f"metadata of node {node!r} takes a mapping, not {metadata!r}")
         if executor is not None:
             check_executor(executor, f"node {node!r}")
         self.nodes[node] = NodeRecord(
@@ -148,13 +155,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         )
         return self
 
-    def add_edge(self, start_key: str | Sequence[str], end_key: str, *, wait: Literal["all"] = "all") -> Self:
+    def add_edge(self, start_key: str | Sequence[str], end_key: str, *, wait: Literal["all", "live"] = "all") -> Self:
         """Add an edge: `end_key` runs in the superstep after `start_key` has run.
 
         Args:
             start_key: A node or START; or a list of nodes, which is a join.
             end_key: A node or END.
-            wait: For a join, "all": it fires once every source has run since it last fired.
+            wait: For a join, when it fires: "all" once every source has run since it last fired; "live" already
+                when one has, and nothing that is due can lead to a source still missing.
 
         Returns:
             This builder.
@@ -163,8 +171,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             GraphDefinitionError: The edge leads into START or out of END, or the join is empty. Names are looked up
                 at `compile`, so edges may come before their nodes.
         """
-        if wait != "all":
-            raise GraphDefinitionError(f"a join waits for 'all', not {wait!r}")
+        if wait not in WAITS:
+            raise GraphDefinitionError(f"wait takes 'all' or 'live', not {wait!r}.{nearest(wait, WAITS)}")
+        check_ends(start_key, end_key)
         if end_key == START:
             raise GraphDefinitionError(f"an edge from {start_key!r} leads into START, which only begins a run")
         if isinstance(start_key, str):
@@ -180,7 +189,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         for source in sources:
             if source in {START, END}:
                 raise GraphDefinitionError(f"the join into {end_key!r} waits for {source}, which is no node that runs")
-        self.joins[sources, end_key] = None
+        self.joins[sources, end_key] = wait
         return self
 
     def add_conditional_edges(self, source: str, path: Any, path_map: PathMap | None = None) -> Self:
@@ -243,6 +252,10 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """Add an edge from START."""
         return self.add_edge(START, key)
 
+    def set_conditional_entry_point(self, path: Any, path_map: PathMap | None = None) -> Self:
+        """Add a conditional edge from START."""
+        return self.add_conditional_edges(START, path, path_map)
+
     def set_finish_point(self, key: str) -> Self:
         """Add an edge to END."""
         return self.add_edge(key, END)
@@ -289,6 +302,21 @@ def check_name(name: str) -> None:
     for character in RESERVED_CHARACTERS:
         if character in name:
             raise GraphDefinitionError(f"a node can't be named {name!r}: {character!r} separates names in streams")
+
+
+def check_ends(start_key: object, end_key: object) -> None:
+    """Check that an edge leads from a name, or a list of names, to a name.
+
+    Raises:
+        GraphDefinitionError: It does not.
+    """
+    sources = start_key if isinstance(start_key, (list, tuple)) else (start_key,)
+    for name in (*sources, end_key):
+        if not isinstance(name, str):
+            raise GraphDefinitionError(
+                f"the edge {start_key!r} -> {end_key!r} names {name!r}: an edge leads from a node's name, or a list of "
+                "names, to a node's name"
+            )
 
 
 def check_executor(executor: str, where: str) -> None:

@@ -7,7 +7,6 @@ needs no event loop. It raises nothing that is an `Exception`: how a task ended 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from pregel.barrier import fold, grouped
@@ -79,9 +78,8 @@ async def attempt(
             writes = interpret(result, network, node, given, task.id, run.new_id) if plain is None else plain
         if node.branches:
             writes = await routed(task, seen, writes, values, network, run, prefer_async)
-    except Exception as error:  # noqa: BLE001 - whatever user code raises is how the task ended
-        explain(error, task, network, given)
-        return TaskFailed(task, error)
+    except Exception as raised:  # noqa: BLE001 - whatever user code raises is how the task ended
+        return TaskFailed(task, explained(raised, task, network, given))
     return TaskDone(task, writes)
 
 
@@ -144,10 +142,8 @@ async def routed(
     goto, sends = list(writes.goto), list(writes.sends)
     nodes = network.nodes
     for branch in task.node.branches:
-        if seen is not None and branch.view is task.node.view:
-            base, seen = seen, None  # the node is done with its dict: no second copy
-        else:
-            base = branch.view.read(values)
+        # The node is done with its dict: no second copy for the paths that read the same fields.
+        base = seen if seen is not None and branch.view is task.node.view else branch.view.read(values)
         overlay(base, branch, writes, values, network, task)
         shown = base if branch.view.build is None else branch.view.present(base, edge_named(branch, task, network))
         code = branch.code
@@ -157,12 +153,15 @@ async def routed(
             call: Callable[..., Any] = code.call  # type: ignore[assignment]
             choice = call(shown, **filled(code, task, run)) if code.inject else call(shown)
         path_map = branch.path_map
-        target = choice if path_map is None or type(choice) is not str else path_map.get(choice)
+        if path_map is not None:
+            target = path_map.get(choice) if type(choice) is str else None
+        else:
+            target = choice if branch.targets is None else None
         if type(target) is str and target in nodes:
             goto.append(target)  # the common case: nothing to explain
         else:
             where = edge_named(branch, task, network)
-            destinations(mapped(choice, branch, where), network, where, goto, sends)
+            destinations(mapped(choice, branch, where), network, where, branch.targets, goto, sends)
     return Writes(writes.updates, tuple(goto), tuple(sends))
 
 
@@ -194,23 +193,38 @@ def mapped(choice: Any, branch: Branch, where: str) -> Any:
     """
     path_map = branch.path_map
     if path_map is None:
-        return choice
+        if branch.targets is None:
+            return choice
+        path_map = {target: target for target in branch.targets}  # a Literal means what it says
     translated: list[Any] = []
     for answer in choice if isinstance(choice, (list, tuple)) else (choice,):
         if isinstance(answer, Send):
             translated.append(answer)
-        elif isinstance(answer, Hashable) and answer in path_map:
+        elif hashes(answer) and answer in path_map:
             translated.append(path_map[answer])
         else:
             raise UnknownTargetError(
-                f"{where} answered {show(answer)}, which its path_map does not have."
-                f"{nearest(answer, map(str, path_map))} It has: {', '.join(map(repr, path_map))}"
+                f"{where} answered {show(answer)}, which it does not declare."
+                f"{nearest(answer, map(str, path_map))} It declares: {', '.join(map(repr, path_map))}"
             )
     return translated
 
 
-def explain(error: Exception, task: Task, network: Network, given: Any) -> None:
-    """Add to an error where it happened, once."""
+def hashes(answer: Any) -> bool:
+    """Return whether an answer can be looked up; a frozen dataclass of lists says so and can't."""
+    try:
+        hash(answer)
+    except TypeError:
+        return False
+    return True
+
+
+def explained(raised: Exception, task: Task, network: Network, given: Any) -> Exception:
+    """Return an error with notes that say where it happened."""
+    error = raised
+    if isinstance(raised, (StopIteration, StopAsyncIteration)):  # as PEP 479 has it: no iteration of ours ends by it
+        error = RuntimeError(f"{named(task.node.name, network)} raised {type(raised).__name__}")
+        error.__cause__ = raised
     notes = [f"In graph {network.name!r}, node {task.node.name!r}, superstep {task.step}, task {task.id}."]
     name = error.args[0] if isinstance(error, KeyError) and error.args else None
     reads_state = task.arg is MISSING and isinstance(given, dict)
@@ -223,3 +237,4 @@ def explain(error: Exception, task: Task, network: Network, given: Any) -> None:
     for note in notes:
         if note not in getattr(error, "__notes__", ()):
             error.add_note(note)
+    return error

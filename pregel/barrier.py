@@ -112,21 +112,23 @@ def fold(network: Network, name: str, value: Any, updates: Sequence[Any], writer
     try:
         return channel.apply(value, updates)
     except ConcurrentUpdateError as error:
-        by = "; ".join(
-            f"node {task.node.name!r} (task {task.id}) wrote {show(update)}"
-            for task, update in zip(writers, updates, strict=True)
-        )
+        by = "; ".join(f"{writer(task)} wrote {show(update)}" for task, update in zip(writers, updates, strict=True))
         raise InvalidConcurrentUpdateError(
             f"the field {name!r} of graph {network.name!r} got conflicting updates in superstep "
             f"{writers[0].step}: {by}. {str(error)[:1].upper()}{str(error)[1:]}"
         ) from error
     except InvalidUpdateError as error:
-        nodes = ", ".join(dict.fromkeys(repr(task.node.name) for task in writers))
+        nodes = ", ".join(dict.fromkeys(map(writer, writers)))
         raise InvalidUpdateError(
             f"the field {name!r} of graph {network.name!r}, written by {nodes}: {error}"
         ) from error
     except Exception as error:
         raise blamed(network, name, value, updates, writers, error) from error
+
+
+def writer(task: Task) -> str:
+    """Return how messages name who wrote an update."""
+    return f"node {task.node.name!r} (task {task.id})" if task.step else "the input"
 
 
 def blamed(
@@ -141,10 +143,9 @@ def blamed(
         except Exception as again:  # noqa: BLE001 - any error is the one looked for
             return ReducerError(
                 f"the reducer of field {name!r} of graph {network.name!r} raised {type(again).__name__}: {again}, "
-                f"folding an update of node {task.node.name!r} (task {task.id}, {type(right).__name__}) into the "
-                f"value ({type(value).__name__})"
+                f"folding an update of {writer(task)} ({type(right).__name__}) into the value ({type(value).__name__})"
             )
-    nodes = ", ".join(dict.fromkeys(repr(task.node.name) for task in writers))
+    nodes = ", ".join(dict.fromkeys(map(writer, writers)))
     return ReducerError(
         f"the reducer of field {name!r} of graph {network.name!r} raised {type(error).__name__}: {error}, folding the "
         f"updates of {nodes} at once (its `fold`); one by one they are accepted"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pregel.channels.base import (
     ConcurrentUpdateError,
-    EmptyChannelError,
     InvalidUpdateError,
     PregelError,
     PregelWarning,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "STRICTNESS_CODES",
     "ConcurrentUpdateError",
-    "EmptyChannelError",
     "GraphDefinitionError",
     "GraphRecursionError",
     "IllegalEventError",

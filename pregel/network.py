@@ -38,9 +38,13 @@ class Network:
     visible: frozenset[str] = field(init=False)
     #: Whether some node can't run without an event loop.
     needs_loop: bool = field(init=False)
+    #: Whether some join is live, so that it must be known where nodes can lead.
+    live: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "visible", frozenset(self.outputs))
+        live = any(join.leads is not None for node in self.nodes.values() for join in node.joins)
+        object.__setattr__(self, "live", live)
         object.__setattr__(self, "needs_loop", any(node.needs_loop for node in (self.start, *self.nodes.values())))
 
     def initial_values(self) -> dict[str, Any]:

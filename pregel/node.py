@@ -109,11 +109,18 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """An edge from several sources: `target` runs once every source has run since the join last fired."""
+    """An edge from several sources: `target` runs once every source has run since the join last fired.
+
+    A live join does not wait for sources that nothing due can lead to any more.
+    """
 
     name: str
     target: str
     channel: NamedBarrierValue
+    #: The place among the joins as they were added.
+    order: int = 0
+    #: For a live join: the nodes whose run can lead to each source, the source itself among them.
+    leads: Mapping[str, frozenset[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from pregel.channels.base import MISSING
 from pregel.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pregel.network import Network
     from pregel.node import Join, Node
@@ -31,20 +31,30 @@ class Due:
         self.nodes: dict[str, None] = dict.fromkeys(nodes)
         self.sends: list[Send] = list(sends)
 
+    def names(self) -> set[str]:
+        """Return the names of all nodes that are due."""
+        return {*self.nodes, *(send.node for send in self.sends)}
+
     def __bool__(self) -> bool:
         return bool(self.nodes or self.sends)
 
 
 def plan(
-    network: Network, step: int, results: Sequence[Writes], fired: Sequence[Join], held: Due
-) -> tuple[tuple[Task, ...], Due]:
-    """Return the tasks of the next superstep and the deferred ones that are still held back.
+    network: Network,
+    step: int,
+    results: Sequence[Writes],
+    fired: Sequence[Join],
+    heard: Mapping[Join, frozenset[str]],
+    held: Due,
+) -> tuple[tuple[Task, ...], Due, tuple[Join, ...]]:
+    """Return the tasks of the next superstep, the deferred ones still held back, and the live joins that fire.
 
     Args:
         network: The graph.
         step: The number of the next superstep.
         results: What the tasks of the last one asked for, in task order.
         fired: The joins that were completed.
+        heard: What the other joins have heard.
         held: The deferred nodes and packets that wait.
 
     Returns:
@@ -60,11 +70,15 @@ def plan(
             sends.extend(writes.sends)
     for join in fired:
         nodes[join.target] = None
+    settled: tuple[Join, ...] = ()
+    if network.live and heard:
+        settled = decided(heard, {*nodes, *(send.node for send in sends), *held.names()})
+        nodes.update((join.target, None) for join in settled)
     known = network.nodes
     if len(nodes) == 1 and not sends and not held:  # a chain: nothing to sort, nothing to hold
         node = known[next(iter(nodes))]
         if not node.defer:
-            return (Task(node, step, 0),), held
+            return (Task(node, step, 0),), held, settled
     ready = [known[name] for name in nodes if not known[name].defer]
     packets = [send for send in sends if not known[send.node].defer]
     if len(ready) < len(nodes) or len(packets) < len(sends) or held:
@@ -74,20 +88,57 @@ def plan(
         )
         if not ready and not packets:
             ready, packets, held = released(network, held)
-    return tasks_of(network, step, ready, packets), held
+    return tasks_of(network, step, ready, packets), held, settled
+
+
+def decided(heard: Mapping[Join, frozenset[str]], due: set[str]) -> tuple[Join, ...]:
+    """Return the live joins that fire because nothing due can lead to a source they still miss.
+
+    They are decided one at a time, those first whose target can lead to others, in a cycle the one that was added
+    first; what fires is due when the next one is decided.
+    """
+    pending = sorted((join for join in heard if join.leads is not None), key=ORDER)
+    fired: list[Join] = []
+    while pending:
+        join = next((each for each in pending if not awaits(each, heard, pending)), pending[0])
+        pending.remove(join)
+        if not any(join.leads[name] & due for name in missing(join, heard)):  # type: ignore[index]
+            fired.append(join)
+            due.add(join.target)
+    return tuple(fired)
+
+
+def awaits(join: Join, heard: Mapping[Join, frozenset[str]], pending: Sequence[Join]) -> bool:
+    """Return whether another undecided join can lead to a source that this one misses."""
+    return any(
+        other.target in join.leads[name]  # type: ignore[index]
+        for other in pending
+        if other is not join
+        for name in missing(join, heard)
+    )
+
+
+def missing(join: Join, heard: Mapping[Join, frozenset[str]]) -> frozenset[str]:
+    """Return the sources that a join has not heard from."""
+    return join.channel.names - heard[join]
 
 
 def released(network: Network, held: Due) -> tuple[list[Node], list[Send], Due]:
     """Return the deferred nodes and packets whose turn it is, and the rest.
 
-    A deferred node waits for the other deferred nodes that can lead to it. In a cycle all wait for each other; then
-    the one that was added first goes.
+    A deferred node waits for the other deferred nodes that can lead to it. Where all wait for each other, in a cycle
+    with nothing before it, the one that was added first goes.
     """
     known = network.nodes
-    waiting = {*held.nodes, *(send.node for send in held.sends)}
+    waiting = held.names()
     free = {name for name in waiting if not known[name].defer_after & waiting}
     if not free and waiting:
-        free = {min(waiting, key=lambda name: known[name].order)}
+        foremost = [
+            name
+            for name in waiting
+            if all(name in known[other].defer_after for other in known[name].defer_after & waiting)
+        ]
+        free = {min(foremost, key=lambda name: known[name].order)}
     return (
         [known[name] for name in held.nodes if name in free],
         [send for send in held.sends if send.node in free],

@@ -213,7 +213,9 @@ class Superstep:
         emitted: tuple[Command, ...] = ()
         if self._values_mode and (not self.step or not network.visible.isdisjoint(changes.values)):
             emitted = (Emit("values", network.project(self.values)),)
-        tasks, self._held = plan(network, self.step + 1, results, changes.fired, self._held)  # type: ignore[arg-type]
+        tasks, self._held, settled = plan(network, self.step + 1, results, changes.fired, self._heard, self._held)  # type: ignore[arg-type]
+        for join in settled:
+            del self._heard[join]
         if not tasks:
             return emitted + self._end()
         if self.step >= self._limit:

@@ -36,7 +36,10 @@ PAIR = 2
 
 def show(value: object) -> str:
     """Return a value as a short text for a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - a value that can't be shown must not hide what is said about it
+        text = f"<no text: its repr raised {type(error).__name__}>"
     if len(text) > TEXT_LIMIT:
         text = f"{text[: TEXT_LIMIT - 3]}..."
     return f"{text} ({type(value).__name__})"
@@ -149,9 +152,9 @@ def interpret(
         pairs: Iterable[tuple[Any, Any]] = item
         if isinstance(item, Command):
             pairs = command_updates(item, network, where)
-            destinations(item.goto, network, f"Command(goto=...) of {where}", goto, sends)
+            destinations(item.goto, network, f"Command(goto=...) of {where}", node.destinations, goto, sends)
         for name, value in pairs:
-            field = network.fields.get(name)
+            field = network.fields.get(name) if isinstance(name, str) else None
             if field is None:
                 fault(
                     network.allowed,
@@ -166,8 +169,8 @@ def interpret(
                     network.allowed,
                     "same-object",
                     InvalidUpdateError,
-                    f"{where} returns the field {name!r} as the very object it was given. Its reducer would fold the "
-                    "value into itself: return only what is new, or Overwrite(value) to replace it",
+                    f"{where} returns the field {name!r} as the very object it was given. Its channel would add the "
+                    "value to itself: return only what is new, or Overwrite(value) to replace it",
                 )
             updates.append((name, admit(field, value, network, where, InvalidUpdateError, ids)))
     return Writes(tuple(updates), tuple(goto), tuple(sends))
@@ -196,7 +199,7 @@ def parts(result: Any, network: Network, node: Node, where: str) -> list[Any]:
                 f"{where} returned None: return {{}} to change nothing, or annotate it with `-> None`",
             )
         return []
-    items = result if isinstance(result, (list, tuple)) else [result]
+    items = result if isinstance(result, (list, tuple)) and result else [result]
     return [part(item, result, network, where) for item in items]
 
 
@@ -260,24 +263,49 @@ def command_updates(command: Command[Any], network: Network, where: str) -> Iter
     )
 
 
-def destinations(choice: Any, network: Network, where: str, goto: list[str], sends: list[Send]) -> None:
+def destinations(
+    choice: Any,
+    network: Network,
+    where: str,
+    declared: tuple[str, ...] | None,
+    goto: list[str],
+    sends: list[Send],
+) -> None:
     """Sort the targets that a command or a path named into nodes to run and packets to send.
 
+    Args:
+        choice: What was named.
+        network: The graph.
+        where: How messages name the place.
+        declared: The targets that may be named; None for any.
+        goto: Takes the nodes.
+        sends: Takes the packets.
+
     Raises:
-        UnknownTargetError: One of them is no node, or nothing at all.
+        UnknownTargetError: One of them is no node, or nothing at all; or, in a graph with a live join, not declared.
     """
     for target in choice if isinstance(choice, (list, tuple)) else (choice,):
-        name = target.node if isinstance(target, Send) else target
-        if isinstance(target, Send) and name in network.nodes:
+        name: Any = target.node if isinstance(target, Send) else target
+        if not isinstance(name, str) or name not in network.nodes:
+            if name != END or isinstance(target, Send):
+                raise UnknownTargetError(f"{where} leads to {target_fault(name, target, network)}")
+            continue
+        if network.live and declared is not None and name not in declared:
+            raise UnknownTargetError(
+                f"{where} leads to {name!r}, which it does not declare ({', '.join(declared) or 'it has none'}). "
+                "The graph has a live join, which must know what can still come: declare the target "
+                "(destinations=[...], `-> Command[Literal[...]]`, or a path_map)"
+            )
+        if isinstance(target, Send):
             sends.append(target)
-        elif isinstance(name, str) and name in network.nodes:
+        else:
             goto.append(name)
-        elif name != END or isinstance(target, Send):
-            raise UnknownTargetError(f"{where} leads to {target_fault(name, target, network)}")
 
 
 def target_fault(name: Any, target: Any, network: Network) -> str:
     """Return what is wrong with a target, and what there is instead."""
+    if isinstance(target, Send) and not isinstance(name, str):
+        return f"{show(name)} by a Send: name a node"
     if name is None:
         return "None: return END to stop here"
     if name == START:
