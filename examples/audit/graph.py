@@ -41,7 +41,8 @@ def build() -> Pregel:
     graph.add_conditional_edges("discover", fan_out, [*ANALYSES, "rank"])
     graph.add_edge("read_imports", "relate_imports")
     graph.add_edge("fingerprint", "find_duplicates")
-    graph.add_edge(["measure", "read_docstrings", "relate_imports", "find_duplicates"], "rank")
+    # Live, because a tree without files has no analyses to wait for.
+    graph.add_edge(["measure", "read_docstrings", "relate_imports", "find_duplicates"], "rank", wait="live")
     graph.add_edge("rank", "write_report")
     graph.add_edge("write_report", END)
     return graph.compile(name="audit")
