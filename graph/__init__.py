@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pregel.graph.compile import CompiledStateGraph
+    from pregel.graph.findings import Finding
     from pregel.graph.messages import MessagesState, add_messages
     from pregel.graph.schema import OmitFromInput, OmitFromOutput, OmitFromSchema, PrivateStateAttr, Unchecked
     from pregel.graph.state import StateGraph
@@ -16,6 +17,7 @@ __all__ = [
     "END",
     "START",
     "CompiledStateGraph",
+    "Finding",
     "MessagesState",
     "OmitFromInput",
     "OmitFromOutput",
@@ -30,6 +32,7 @@ _HOMES = {
     "END": "pregel.types",
     "START": "pregel.types",
     "CompiledStateGraph": "pregel.graph.compile",
+    "Finding": "pregel.graph.findings",
     "MessagesState": "pregel.graph.messages",
     "OmitFromInput": "pregel.graph.schema",
     "OmitFromOutput": "pregel.graph.schema",

@@ -51,7 +51,9 @@ class Chaining:
 
     def __init__(self, nodes: Mapping[str, Node], start: Node) -> None:
         self.nodes = {start.name: start, **nodes}
-        self.joins: dict[Join, None] = {join: None for node in nodes.values() for join in node.joins}
+        joins = {join for node in nodes.values() for join in node.joins}
+        #: In the order they were added.
+        self.joins = sorted(joins, key=lambda join: join.order)
         #: The joins that certainly fire once some root has run.
         self.settled: set[Join] = set()
         #: Whether every root was looked at.

@@ -57,7 +57,7 @@ class CodeFacts:
     def returns_schemas_only(self) -> bool:
         """Whether its annotated result is always an instance of a schema (or None): nothing else can be written."""
         schemas = self.returned_schemas
-        return all(part is None or part in schemas for part in alternatives(self.returns))
+        return all(part in {None, NoneType} or part in schemas for part in alternatives(self.returns))
 
     @property
     def literals(self) -> tuple[Any, ...] | None:
