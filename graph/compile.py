@@ -11,6 +11,7 @@ from pregel.channels.barrier import NamedBarrierValue
 from pregel.channels.base import MISSING, Channel
 from pregel.channels.keyed import KeyedValue
 from pregel.channels.topic import Topic
+from pregel.child import Child, Giving
 from pregel.door import Door
 from pregel.errors import (
     GraphDefinitionError,
@@ -23,7 +24,7 @@ from pregel.errors import (
 from pregel.graph.analysis import Reach, deferred_order, unreachable
 from pregel.graph.annotations import describe
 from pregel.graph.checker import Check, checker, field_checker, mismatch, reducer_update_annotation
-from pregel.graph.code import callable_name, read_code
+from pregel.graph.code import CodeFacts, callable_name, read_code
 from pregel.graph.findings import findings, lost_text, warnings_of
 from pregel.graph.live import leads_to
 from pregel.graph.schema import merge_fields, read_schema
@@ -35,7 +36,6 @@ from pregel.types import END, START
 from pregel.writes import fault, show
 
 if TYPE_CHECKING:
-    from pregel.graph.code import CodeFacts
     from pregel.graph.draw import Drawing
     from pregel.graph.findings import Finding
     from pregel.graph.schema import FieldSpec, Schema
@@ -61,7 +61,8 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
             network, door, on_failure=on_failure, read_context=context_reader(builder.context_schema, network.name)
         )
         self.builder = builder
-        self._specs = specs
+        #: The fields as their schemas declare them.
+        self.specs = specs
 
     def get_graph(self) -> Drawing:
         """Return the graph as a networkx `MultiDiGraph` whose `draw_mermaid()` draws it.
@@ -82,7 +83,7 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
 
     def get_input_jsonschema(self) -> dict[str, Any]:
         """Return the JSON schema of what a caller may set."""
-        return self._jsonschema("Input", [name for name in self._specs if name in self._door.accepted])
+        return self._jsonschema("Input", [name for name in self.specs if name in self._door.accepted])
 
     def get_output_jsonschema(self) -> dict[str, Any]:
         """Return the JSON schema of what a caller gets."""
@@ -91,7 +92,7 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
     def _jsonschema(self, suffix: str, names: list[str]) -> dict[str, Any]:
         from pregel.graph.jsonschema import fields_jsonschema  # noqa: PLC0415 - needs pydantic
 
-        return fields_jsonschema(f"{self.name}{suffix}", [self._specs[name] for name in names])
+        return fields_jsonschema(f"{self.name}{suffix}", [self.specs[name] for name in names])
 
 
 def compile_graph(
@@ -133,7 +134,9 @@ class Compiler:
         self.views: dict[int, View] = {}
 
     def read_node(self, record: NodeRecord) -> CodeFacts:
-        """Read a node's action."""
+        """Read a node's action. What a graph takes and gives is known when all fields are; see `child`."""
+        if isinstance(record.action, Pregel):
+            return CodeFacts(Code(record.name))
         return read_code(record.action, record.name, f"node {record.name!r} of graph {self.name!r}", self.known)
 
     def read_path(self, record: BranchRecord) -> CodeFacts:
@@ -273,12 +276,16 @@ class Compiler:
             raise GraphDefinitionError(
                 f"graph {self.name!r} has no entry point: add_edge(START, 'node'), or a conditional edge from START"
             )
+        children = {
+            record.name: self.child(record, record.action)
+            for record in builder.nodes.values()
+            if isinstance(record.action, Pregel)
+        }
         nodes = {
             name: Node(
                 name,
                 order,
-                facts.code,
-                self.view(self.node_schemas[name]),
+                *(children.get(name) or (facts.code, self.view(self.node_schemas[name]))),
                 targets=tuple(targets[name]),
                 branches=tuple(branches.get(name, ())),
                 joins=tuple(joins.get(name, ())),
@@ -310,6 +317,29 @@ class Compiler:
             seeds=self.seeds(),
             updates_of=instance_reader([self.state, self.input, self.output, *self.node_schemas.values()]),
         )
+
+    def child(self, record: NodeRecord, graph: Pregel) -> tuple[Code, View]:
+        """Return the code and the view of a node that is a graph.
+
+        Raises:
+            GraphDefinitionError: It shares no field with this graph.
+            SchemaError: A shared field has another type in the two graphs.
+        """
+        takes = tuple(
+            name for name in self.view(self.node_schemas[record.name]).names(self.fields) if graph.takes(name)
+        )
+        gives = {name: giving(self.fields[name].channel) for name in self.fields if name in graph.outputs}
+        if not takes and not gives:
+            raise GraphDefinitionError(
+                f"node {record.name!r} of graph {self.name!r} is the graph {graph.name!r}, which shares no field with "
+                f"it: this one has {', '.join(self.fields)}. Give both a field of one name, or call it in a function"
+            )
+        if isinstance(graph, CompiledStateGraph):
+            for name in dict.fromkeys((*takes, *gives)):
+                self.compare(graph.specs[name], f"graph {graph.name!r}, a node of graph {self.name!r},", name)
+        child = Child(graph, gives)
+        code = Code(record.name, None, child.acall) if graph.needs_loop else Code(record.name, child.call)
+        return code, View(takes)
 
     def check_end(self, source: str, target: str, where: str) -> None:
         """Check that an edge's ends exist.
@@ -380,6 +410,13 @@ class Compiler:
             frozenset(private),
             whole_validator(self.input, accepted) if whole else None,
         )
+
+
+def giving(channel: Channel) -> Giving:
+    """Return how the updates of a child become updates of a field with this channel."""
+    if isinstance(channel, KeyedValue):
+        return "merged"
+    return "each" if isinstance(channel, (BinaryOperatorAggregate, Topic)) else "final"
 
 
 def written_fields(facts: CodeFacts) -> frozenset[str] | None:

@@ -109,7 +109,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
         Args:
             node: Its name; or its action, whose own name it then has.
-            action: A sync or async function of the state, or an object with `invoke`/`ainvoke`.
+            action: A sync or async function of the state, an object with `invoke`/`ainvoke`, or a compiled graph.
             defer: Run it when nothing else is due.
             metadata: For people and tools; the engine does not look at it.
             input_schema: What it reads, if not what its first parameter is annotated with, nor the state.
@@ -123,7 +123,6 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             GraphDefinitionError: The name is taken or can't be one, or an option has no such value.
         """
         from pregel.graph.code import callable_name  # noqa: PLC0415 - imported with the first node
-        from pregel.main import Pregel  # noqa: PLC0415 - as above
 
         if not isinstance(node, str):
             if action is not None:
@@ -137,11 +136,6 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             raise GraphDefinitionError(f"there is a node {node!r} already: each node needs a name of its own")
         if action is None:
             raise GraphDefinitionError(f"node {node!r} has nothing to run: add_node({node!r}, function)")
-        if isinstance(action, Pregel):
-            raise GraphDefinitionError(
-                f"node {node!r} is a compiled graph, which can't be a node yet: call it in a function that maps the "
-                "state to its input, and its result to updates"
-            )
         if isinstance(destinations, str) or not all(isinstance(name, str) for name in destinations):
             raise GraphDefinitionError(
                 f"destinations of node {node!r} takes a list of names or a mapping from names, not {destinations!r}"

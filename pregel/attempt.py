@@ -13,7 +13,7 @@ from pregel.barrier import fold, grouped
 from pregel.channels.base import MISSING, Overwrite
 from pregel.channels.last_value import LastValue
 from pregel.errors import UnknownTargetError, nearest
-from pregel.runtime import Run, Runtime
+from pregel.runtime import FRAME, Run, runtime_of
 from pregel.superstep import TaskDone, TaskFailed
 from pregel.task import Task, Writes
 from pregel.types import Send
@@ -56,6 +56,7 @@ async def attempt(
     node = task.node
     given: Any = MISSING
     seen: dict[str, Any] | None = None
+    FRAME.set((task, run))
     try:
         if task.step == 0:
             writes = Writes(task.arg, node.targets)
@@ -75,7 +76,7 @@ async def attempt(
                 call: Callable[..., Any] = code.call  # type: ignore[assignment]
                 result = call(given, **filled(code, task, run)) if code.inject else call(given)
             plain = plain_writes(result, network, node, given)
-            writes = interpret(result, network, node, given, task.id, run.new_id) if plain is None else plain
+            writes = interpret(result, network, task, given, run) if plain is None else plain
         if node.branches:
             writes = await routed(task, seen, writes, values, network, run, prefer_async)
     except Exception as raised:  # noqa: BLE001 - whatever user code raises is how the task ended
@@ -102,7 +103,7 @@ def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
         elif kind == "writer":
             made[name] = run.writer
         else:
-            made[name] = Runtime(run.context, run.writer, run.config, task.node.name, task.step, task.id)
+            made[name] = runtime_of((task, run))
     return made
 
 
@@ -162,7 +163,7 @@ async def routed(
         else:
             where = edge_named(branch, task, network)
             destinations(mapped(choice, branch, where), network, where, branch.targets, goto, sends)
-    return Writes(writes.updates, tuple(goto), tuple(sends))
+    return Writes(writes.updates, tuple(goto), tuple(sends), writes.escapes)
 
 
 def overlay(

@@ -7,12 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict, get_args
 
 from pregel.errors import InvalidConfigError, nearest
-from pregel.types import OnFailure, StreamMode
+from pregel.runtime import current_frame
+from pregel.types import OnFailure, StreamMode, StreamVersion, StreamWriter
 
-__all__ = ["RunConfig", "RunOptions", "read_config", "read_modes", "read_on_failure"]
+__all__ = [
+    "RunConfig",
+    "RunOptions",
+    "get_config",
+    "get_stream_writer",
+    "read_config",
+    "read_modes",
+    "read_on_failure",
+    "read_version",
+]
 
 DEFAULT_RECURSION_LIMIT: Final = 10_000
 MODES: Final[tuple[str, ...]] = get_args(StreamMode)
+VERSIONS: Final[tuple[str, ...]] = get_args(StreamVersion)
 ON_FAILURE: Final[tuple[str, ...]] = get_args(OnFailure)
 
 
@@ -44,6 +55,24 @@ class RunOptions:
     recursion_limit: int
     max_concurrency: int | None
     config: Mapping[str, Any]
+
+
+def get_config() -> dict[str, Any]:
+    """Return the config of the run whose task runs the current code.
+
+    Raises:
+        OutsideTaskError: None does.
+    """
+    return dict(current_frame()[1].config)
+
+
+def get_stream_writer() -> StreamWriter:
+    """Return what adds parts to the `custom` stream of the run whose task runs the current code.
+
+    Raises:
+        OutsideTaskError: None does.
+    """
+    return current_frame()[1].writer
 
 
 def read_config(config: Mapping[str, Any] | None) -> RunOptions:
@@ -108,6 +137,17 @@ def read_modes(stream_mode: Any) -> tuple[tuple[str, ...], bool]:
                 f"there is no stream_mode {mode!r}.{nearest(mode, MODES)} There are {', '.join(MODES)}"
             )
     return modes, tagged
+
+
+def read_version(version: Any) -> StreamVersion:
+    """Check the shape that stream parts shall have.
+
+    Raises:
+        InvalidConfigError: There is no such version.
+    """
+    if version not in VERSIONS:
+        raise InvalidConfigError(f"version takes {' or '.join(map(repr, VERSIONS))}, not {version!r}")
+    return version  # type: ignore[no-any-return]
 
 
 def read_on_failure(on_failure: Any) -> OnFailure:

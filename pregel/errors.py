@@ -31,6 +31,7 @@ __all__ = [
     "InvalidUpdateTypeError",
     "NodeCancelledError",
     "NodeInputError",
+    "OutsideTaskError",
     "PregelError",
     "PregelWarning",
     "ReducerError",
@@ -99,6 +100,10 @@ class ReducerError(InvalidUpdateError):
 
 class NodeCancelledError(PregelError):
     """A node ended as cancelled although nobody cancelled the run."""
+
+
+class OutsideTaskError(PregelError, RuntimeError):
+    """Code that belongs inside a task was called where none runs."""
 
 
 class IllegalEventError(PregelError):

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from contextlib import aclosing, closing
-from functools import partial
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4, uuid5
 
-from pregel.config import read_config, read_modes, read_on_failure
-from pregel.drivers.sync import SyncDriver
-from pregel.errors import InvalidConfigError
-from pregel.runtime import Run
-from pregel.superstep import Superstep
+from pregel.config import read_config, read_modes, read_on_failure, read_version
+from pregel.runtime import FRAME
+from pregel.session import Session
+from pregel.types import StreamPart
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 
-    from pregel.config import RunConfig, RunOptions
+    from pregel.config import RunConfig
     from pregel.door import Door
     from pregel.network import Network
-    from pregel.superstep import Command, Emit
-    from pregel.types import OnFailure, StreamMode
+    from pregel.superstep import Emit
+    from pregel.types import OnFailure, StreamMode, StreamVersion
 
 __all__ = ["Pregel"]
 
@@ -48,6 +46,20 @@ class Pregel:
     def name(self) -> str:
         """The graph's name, as messages give it."""
         return self._network.name
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The fields that a caller gets."""
+        return self._network.outputs
+
+    @property
+    def needs_loop(self) -> bool:
+        """Whether some node is async only, so that a run needs an event loop."""
+        return self._network.needs_loop
+
+    def takes(self, name: str) -> bool:
+        """Return whether a caller may set a field."""
+        return name in self._door.accepted
 
     @property
     def channels(self) -> Mapping[str, Any]:
@@ -82,13 +94,13 @@ class Pregel:
             StarvedJoinError: The run ended with a join that heard from some of its sources only.
             Exception: What a node raised; several failed tasks make an `ExceptionGroup`.
         """
-        session = Session(self, input, config, context, on_failure, ())
+        session = self._session(input, config, context, on_failure, inside=True)
         if self._network.needs_loop:
             from pregel.drivers.bridge import run_async  # noqa: PLC0415 - only graphs with async nodes need a loop
 
-            return run_async(session.complete)
-        for _ in session.parts():
-            pass
+            run_async(session.acomplete)
+        else:
+            session.complete()
         return session.result()
 
     async def ainvoke(
@@ -100,7 +112,9 @@ class Pregel:
         on_failure: OnFailure | None = None,
     ) -> dict[str, Any]:
         """Run the graph to its end, on asyncio or trio; see `invoke`."""
-        return await Session(self, input, config, context, on_failure, ()).complete()
+        session = self._session(input, config, context, on_failure, inside=True)
+        await session.acomplete()
+        return session.result()
 
     def stream(
         self,
@@ -108,6 +122,8 @@ class Pregel:
         config: RunConfig | Mapping[str, Any] | None = None,
         *,
         stream_mode: StreamMode | Sequence[StreamMode] = "updates",
+        subgraphs: bool = False,
+        version: StreamVersion = "v1",
         context: Any = None,
         on_failure: OnFailure | None = None,
     ) -> Generator[Any, None, None]:
@@ -116,25 +132,32 @@ class Pregel:
         Args:
             input: See `invoke`.
             config: See `invoke`.
-            stream_mode: "values" (the visible state after the input and after each superstep that changed it),
-                "updates" (`{node: updates}` for each task that ended, in the order of ending), "custom" (what nodes
-                give to their writer), or a list of these.
+            stream_mode: One of these, or a list:
+                "values": the visible state after the input and after each superstep that changed it;
+                "updates": `{node: updates}` for each task that ended, in the order of ending;
+                "custom": what nodes give to their writer;
+                "tasks": a part when a task begins and one when it ends, with everything it read and wrote;
+                "debug": the same with step and time.
+            subgraphs: Whether the parts of graphs inside this one are yielded too, each with the path to its graph.
+            version: "v1" yields `part`, `(mode, part)` for a list of modes, with subgraphs `(path, part)` and
+                `(path, mode, part)`. "v2" always yields a `StreamPart`.
             context: See `invoke`.
             on_failure: See `invoke`.
 
         Yields:
-            The parts of one mode as they are, those of a list of modes as `(mode, part)`.
+            The parts, in the shape that `version` says.
 
         Raises:
             Exception: As `invoke`, after the parts that were made before. Bad options raise at the call itself.
         """
         modes, tagged = read_modes(stream_mode)
-        session = Session(self, input, config, context, on_failure, modes)
+        shape = shaper(tagged, subgraphs, read_version(version))
+        session = self._session(input, config, context, on_failure, modes=modes, subgraphs=subgraphs)
         if self._network.needs_loop:
             from pregel.drivers.bridge import iterate_async  # noqa: PLC0415 - only graphs with async nodes need a loop
 
-            return shown_parts(iterate_async(session.aparts), tagged)
-        return shown_parts(session.parts(), tagged)
+            return shown_parts(iterate_async(session.aparts), shape)
+        return shown_parts(session.parts(), shape)
 
     def astream(
         self,
@@ -142,6 +165,8 @@ class Pregel:
         config: RunConfig | Mapping[str, Any] | None = None,
         *,
         stream_mode: StreamMode | Sequence[StreamMode] = "updates",
+        subgraphs: bool = False,
+        version: StreamVersion = "v1",
         context: Any = None,
         on_failure: OnFailure | None = None,
     ) -> AsyncGenerator[Any, None]:
@@ -151,131 +176,65 @@ class Pregel:
         for its end (PEP 789: no cancel scope is held across a `yield`).
         """
         modes, tagged = read_modes(stream_mode)
-        return ashown_parts(Session(self, input, config, context, on_failure, modes).aparts(), tagged)
+        shape = shaper(tagged, subgraphs, read_version(version))
+        session = self._session(input, config, context, on_failure, modes=modes, subgraphs=subgraphs)
+        return ashown_parts(session.aparts(), shape)
 
-
-class Session:
-    """One run: its machine, and the driver that performs it. Making one checks all that a caller can get wrong."""
-
-    def __init__(
+    def _session(
         self,
-        graph: Pregel,
         given: Any,
         config: Mapping[str, Any] | None,
         context: Any,
         on_failure: OnFailure | None,
-        modes: tuple[str, ...],
-    ) -> None:
-        self.network = graph._network  # noqa: SLF001 - one class in two: what a graph is, and one run of it
-        self.options: RunOptions = read_config(config)
-        self.context = graph._read_context(context)  # noqa: SLF001 - see above
-        self.modes = modes
-        self.machine = Superstep(
-            self.network,
-            limit=self.options.recursion_limit,
+        *,
+        modes: tuple[str, ...] = (),
+        subgraphs: bool = False,
+        inside: bool = False,
+    ) -> Session:
+        """Return a run that has taken its input. Everything that a caller can get wrong is checked here.
+
+        A run that nobody reads, inside a task of another one, sends its parts where that task's parts go.
+        """
+        session = Session(
+            self._network,
+            read_config(config),
+            context=self._read_context(context),
+            on_failure=self._on_failure if on_failure is None else read_on_failure(on_failure),
             modes=modes,
-            on_failure=graph._on_failure if on_failure is None else read_on_failure(on_failure),  # noqa: SLF001 - see above
+            subgraphs=subgraphs,
+            around=FRAME.get(None) if inside else None,
         )
-        self.new_id = id_maker(self.options.config.get("run_id"))
-        self.commands: Sequence[Command] = self.machine.start(graph._door.updates(given, self.new_id))  # noqa: SLF001 - see above
+        session.start(self._door.updates(given, session.run.new_id))
+        return session
 
-    def run(self, write: Callable[[Any], None]) -> Run:
-        """Return what the tasks of this run share."""
-        writer = write if "custom" in self.modes else ignore
-        return Run(self.options.config, self.context, writer, self.new_id)
 
-    def result(self) -> dict[str, Any]:
-        """Return the visible fields of the state."""
-        return self.network.project(self.machine.values)
-
-    def parts(self) -> Generator[Emit, None, None]:
-        """Run without an event loop."""
-        driver = SyncDriver(self.network, self.machine, self.options.max_concurrency, live="custom" in self.modes)
-        driver.run = self.run(driver.write)
-        yield from driver.perform(self.commands)
-
-    async def complete(self) -> dict[str, Any]:
-        """Run on the event loop at hand, in the task of the caller."""
-        from pregel.drivers.aio import AsyncDriver  # noqa: PLC0415 - sync runs do not pay for anyio
-        from pregel.drivers.loops import current_loop  # noqa: PLC0415 - as above
-
-        driver = AsyncDriver(
-            self.network, self.machine, self.run(ignore), self.options.max_concurrency, current_loop(), None
+def shaper(tagged: bool, subgraphs: bool, version: StreamVersion) -> Callable[[Emit], Any]:  # noqa: FBT001 - internal
+    """Return what gives parts the shape that was asked for."""
+    if version == "v2":
+        return lambda part: StreamPart(
+            type=part.mode, ns=part.namespace, data=timed(part), step=part.step, task=part.task
         )
-        await driver.perform(self.commands)
-        return self.result()
-
-    async def aparts(self) -> AsyncGenerator[Emit, None]:
-        """Run on the event loop at hand, in a task of its own."""
-        from pregel.drivers.aio import AsyncDriver  # noqa: PLC0415 - sync runs do not pay for anyio
-        from pregel.drivers.loops import current_loop  # noqa: PLC0415 - as above
-        from pregel.drivers.mailbox import Mailbox  # noqa: PLC0415 - as above
-        from pregel.superstep import Emit  # noqa: PLC0415 - as above
-
-        loop = current_loop()
-        mailbox = Mailbox(loop)
-        run = self.run(lambda payload: mailbox.put_from_anywhere(Emit("custom", payload)))
-        driver = AsyncDriver(self.network, self.machine, run, self.options.max_concurrency, loop, mailbox)
-        failure: list[BaseException] = []
-
-        async def main() -> None:
-            try:
-                await driver.perform(self.commands)
-            except Exception as error:  # noqa: BLE001 - raised again where the parts are read
-                failure.append(error)
-            finally:
-                mailbox.put(None)
-
-        stop = loop.launch(main)
-        try:
-            while (part := await mailbox.get()) is not None:
-                yield part
-        finally:
-            await stop()
-        if failure:
-            raise failure.pop()
+    if subgraphs:
+        return lambda part: (part.namespace, part.mode, timed(part)) if tagged else (part.namespace, timed(part))
+    return lambda part: (part.mode, timed(part)) if tagged else timed(part)
 
 
-def ignore(payload: Any) -> None:
-    """Take what a node writes to a stream that nobody asked for."""
+def timed(part: Emit) -> Any:
+    """Return a part's payload; one for debugging gets the time, which the machine does not know."""
+    if part.mode != "debug":
+        return part.payload
+    return {"step": part.step, "timestamp": datetime.now(UTC).isoformat(), **part.payload}
 
 
-def shown_parts(parts: Generator[Emit, None, None], tagged: bool) -> Generator[Any, None, None]:  # noqa: FBT001 - internal
-    """Yield parts in the shape that was asked for."""
+def shown_parts(parts: Generator[Emit, None, None], shape: Callable[[Emit], Any]) -> Generator[Any, None, None]:
+    """Yield parts in their shape."""
     with closing(parts):
         for part in parts:
-            yield tuple(part) if tagged else part.payload
+            yield shape(part)
 
 
-async def ashown_parts(parts: AsyncGenerator[Emit, None], tagged: bool) -> AsyncGenerator[Any, None]:  # noqa: FBT001 - internal
-    """Yield parts in the shape that was asked for."""
+async def ashown_parts(parts: AsyncGenerator[Emit, None], shape: Callable[[Emit], Any]) -> AsyncGenerator[Any, None]:
+    """Yield parts in their shape."""
     async with aclosing(parts):
         async for part in parts:
-            yield tuple(part) if tagged else part.payload
-
-
-def id_maker(run_id: Any) -> Callable[[str, int], str]:
-    """Return what names the things that tasks make: ids that depend on run, task and number only.
-
-    Raises:
-        InvalidConfigError: `run_id` is no UUID.
-    """
-    if run_id is None:
-        made: list[UUID] = []  # at the first id that is asked for: most runs make none
-
-        def new_id(task: str, number: int) -> str:
-            if not made:
-                made.append(uuid4())
-            return str(uuid5(made[0], f"{task}:{number}"))
-
-        return new_id
-    try:
-        space = run_id if isinstance(run_id, UUID) else UUID(run_id)
-    except (AttributeError, TypeError, ValueError):
-        raise InvalidConfigError(f"config['run_id'] takes a UUID, not {run_id!r}") from None
-    return partial(named_id, space)
-
-
-def named_id(space: UUID, task: str, number: int) -> str:
-    """Return the id of the n-th thing that a task makes."""
-    return str(uuid5(space, f"{task}:{number}"))
+            yield shape(part)

@@ -55,6 +55,10 @@ class View:
     required: tuple[str, ...] = ()
     schema: str = ""
 
+    def names(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
+        """Return the fields in view."""
+        return tuple(fields) if self.fields is None else self.fields
+
     def read(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values in view as a dict of the reader's own."""
         fields = self.fields

@@ -26,7 +26,7 @@ from pregel.plan import Due, plan
 from pregel.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from pregel.barrier import Changes
     from pregel.network import Network
@@ -62,6 +62,11 @@ class Emit(NamedTuple):
 
     mode: str
     payload: Any
+    #: The path to the graph; empty for the outermost.
+    namespace: tuple[str, ...] = ()
+    step: int = 0
+    #: The task that the part is about, if it is about one.
+    task: str | None = None
 
 
 class Warn(NamedTuple):
@@ -75,6 +80,11 @@ class Finish(NamedTuple):
 
     error: Exception | None = None
 
+
+#: The modes whose parts the machine makes.
+EMITTED = frozenset({"values", "updates", "tasks", "debug"})
+#: Those that follow single tasks.
+FOLLOWING = frozenset({"tasks", "debug"})
 
 Event = TaskDone | TaskFailed
 Command = RunTasks | Emit | Warn | Finish
@@ -99,25 +109,30 @@ class Superstep:
     Args:
         network: The graph.
         limit: How many supersteps of nodes may run.
-        modes: What to emit, of "values" and "updates".
+        modes: What to emit, of "values", "updates", "tasks" and "debug".
         on_failure: What becomes of the siblings of a failed task.
+        namespace: The path to this graph, for what it emits.
+        journal: For a node of another graph: the fields whose updates are written down for that one.
     """
 
     __slots__ = (
+        "_causes",
         "_errors",
         "_fading",
         "_heard",
         "_held",
+        "_journaled",
         "_limit",
+        "_modes",
+        "_namespace",
         "_network",
         "_on_failure",
         "_outstanding",
         "_phase",
-        "_resets",
         "_results",
         "_tasks",
-        "_updates",
-        "_values_mode",
+        "escapes",
+        "journal",
         "step",
         "values",
     )
@@ -129,11 +144,18 @@ class Superstep:
         limit: int,
         modes: Collection[str] = (),
         on_failure: OnFailure = "finish",
+        namespace: tuple[str, ...] = (),
+        journal: Collection[str] | None = None,
     ) -> None:
         self._network = network
         self._limit = limit
-        self._updates = "updates" in modes
-        self._values_mode = "values" in modes
+        self._modes = frozenset(modes) & EMITTED
+        self._namespace = namespace
+        self._journaled = None if journal is None else frozenset(journal)
+        #: The updates of the journaled fields, in the order of application; those of the input left out.
+        self.journal: list[tuple[str, Any]] = []
+        #: The commands of the last superstep for the graph around this one.
+        self.escapes: tuple[Any, ...] = ()
         self._on_failure = on_failure
         self._phase = Phase.IDLE
         #: The fields that hold a value; readers copy, only a barrier changes it.
@@ -149,6 +171,8 @@ class Superstep:
         self._results: list[Writes | None] = []
         self._errors: dict[int, Exception] = {}
         self._outstanding = 0
+        # Who made a node due, noted where somebody follows the tasks.
+        self._causes: dict[str, list[str]] = {}
 
     def start(self, updates: Sequence[tuple[str, Any]]) -> tuple[Command, ...]:
         """Begin the run with the updates that its input makes.
@@ -159,7 +183,7 @@ class Superstep:
         if self._phase is not Phase.IDLE:
             raise IllegalEventError(f"a run that is {self._phase.value} can't be started")
         self._phase = Phase.RUNNING
-        return (self._run((Task(self._network.start, 0, 0, tuple(updates)),)),)
+        return self._run((Task(self._network.start, 0, 0, tuple(updates)),))
 
     def handle(self, event: Event) -> tuple[Command, ...]:
         """Take how a task ended and return what is to be done.
@@ -181,47 +205,56 @@ class Superstep:
                 f"{self._phase.value}: the task is not running"
             )
         self._outstanding -= 1
+        emitted = self._emitted(event) if self._modes and self.step else ()
         if type(event) is TaskFailed:
             self._errors[place] = event.error
             if self._on_failure == "cancel" or not self._outstanding:
-                return (self._failed(),)
-            return ()
-        writes: Writes = event[1]  # type: ignore[assignment]
-        self._results[place] = writes
-        emitted: tuple[Command, ...] = ()
-        if self._updates and self.step:
-            emitted = (Emit("updates", {task.node.name: self._seen(writes)}),)
+                return (*emitted, self._failed())
+            return emitted
+        self._results[place] = event[1]  # type: ignore[assignment]
         if self._outstanding:
             return emitted
         return (*emitted, self._failed()) if self._errors else emitted + self._barrier()
 
-    def _run(self, tasks: tuple[Task, ...]) -> RunTasks:
+    def _run(self, tasks: tuple[Task, ...]) -> tuple[Command, ...]:
         self._tasks = tasks
         self._outstanding = len(tasks)
         self._results = [None] * len(tasks)
-        return RunTasks(tasks)
+        if self._modes and self.step:
+            return (*self._begun(tasks), RunTasks(tasks))
+        return (RunTasks(tasks),)
 
     def _barrier(self) -> tuple[Command, ...]:
         """End a superstep in which every task ended well: change the state, and plan."""
-        network, results = self._network, self._results
+        network = self._network
+        results: list[Writes] = self._results  # type: ignore[assignment]
         try:
-            changes = barrier(network, self.values, self._heard, self._fading, self._tasks, results)  # type: ignore[arg-type]
+            changes = barrier(network, self.values, self._heard, self._fading, self._tasks, results)
         except PregelError as error:
             self._phase = Phase.FINISHED
             return (Finish(error),)
         self._swap(changes)
         emitted: tuple[Command, ...] = ()
-        if self._values_mode and (not self.step or not network.visible.isdisjoint(changes.values)):
-            emitted = (Emit("values", network.project(self.values)),)
-        tasks, self._held, settled = plan(network, self.step + 1, results, changes.fired, self._heard, self._held)  # type: ignore[arg-type]
+        if "values" in self._modes and (not self.step or not network.visible.isdisjoint(changes.values)):
+            emitted = (Emit("values", network.project(self.values), self._namespace, self.step),)
+        if self._journaled is not None and self.step:
+            journaled = self._journaled
+            self.journal.extend(update for writes in results for update in writes.updates if update[0] in journaled)
+            self.escapes = tuple(escape for writes in results for escape in writes.escapes)
+            if self.escapes:  # what follows is for the graph around this one to say
+                self._phase = Phase.FINISHED
+                return (*emitted, Finish())
+        tasks, self._held, settled = plan(network, self.step + 1, results, changes.fired, self._heard, self._held)
         for join in settled:
             del self._heard[join]
         if not tasks:
             return emitted + self._end()
         if self.step >= self._limit:
             return (*emitted, self._exhausted(tasks))
+        if self._modes & FOLLOWING:
+            self._note_causes((*changes.fired, *settled))
         self.step += 1
-        return (*emitted, self._run(tasks))
+        return emitted + self._run(tasks)
 
     def _swap(self, changes: Changes) -> None:
         values = self.values
@@ -282,11 +315,67 @@ class Superstep:
             )
         )
 
-    def _seen(self, writes: Writes) -> Any:
-        """Return a task's visible updates in the shape of the `updates` stream."""
-        visible = self._network.visible
-        pairs = [(name, update) for name, update in writes.updates if name in visible]
-        if not pairs:
-            return None
-        merged = dict(pairs)
-        return merged if len(merged) == len(pairs) else [{name: update} for name, update in pairs]
+    def _emitted(self, event: Event) -> tuple[Emit, ...]:
+        """Return the parts that say how a task ended."""
+        task = event.task
+        name, path, step, ident = task.node.name, self._namespace, self.step, task.id
+        emitted: list[Emit] = []
+        writes = event.writes if isinstance(event, TaskDone) else None
+        if writes is not None and "updates" in self._modes:
+            seen = shaped(pair for pair in writes.updates if pair[0] in self._network.visible)
+            emitted.append(Emit("updates", {name: seen}, path, step, ident))
+        if self._modes & FOLLOWING:
+            payload: dict[str, Any] = {
+                "id": ident,
+                "name": name,
+                "error": None if isinstance(event, TaskDone) else repr(event.error),
+                "result": None if writes is None else shaped(writes.updates),
+                "interrupts": [],
+            }
+            emitted.extend(self._followed("task_result", payload, ident))
+        return tuple(emitted)
+
+    def _begun(self, tasks: tuple[Task, ...]) -> list[Emit]:
+        """Return the parts that say that tasks begin."""
+        if not self._modes & FOLLOWING:
+            return []
+        emitted: list[Emit] = []
+        for task in tasks:
+            payload: dict[str, Any] = {
+                "id": task.id,
+                "name": task.node.name,
+                "input": task.node.view.read(self.values) if task.arg is MISSING else task.arg,
+                "triggers": list(dict.fromkeys(self._causes.get(task.node.name, ()))),
+            }
+            emitted.extend(self._followed("task", payload, task.id))
+        for task in tasks:
+            self._causes.pop(task.node.name, None)
+        return emitted
+
+    def _followed(self, kind: str, payload: dict[str, Any], task: str) -> list[Emit]:
+        """Return a part about a task for each of the modes that follow tasks."""
+        emitted = []
+        if "tasks" in self._modes:
+            emitted.append(Emit("tasks", payload, self._namespace, self.step, task))
+        if "debug" in self._modes:
+            debug = {"step": self.step, "type": kind, "payload": payload}
+            emitted.append(Emit("debug", debug, self._namespace, self.step, task))
+        return emitted
+
+    def _note_causes(self, joins: Sequence[Join]) -> None:
+        """Write down who made which node due."""
+        for task, writes in zip(self._tasks, self._results, strict=True):
+            if writes is not None:
+                for name in (*writes.goto, *(send.node for send in writes.sends)):
+                    self._causes.setdefault(name, []).append(task.node.name)
+        for join in joins:
+            self._causes.setdefault(join.target, []).append(join.name)
+
+
+def shaped(updates: Iterable[tuple[str, Any]]) -> Any:
+    """Return updates in the shape of streams: a mapping, a list of mappings if a field comes twice, None for none."""
+    pairs = list(updates)
+    if not pairs:
+        return None
+    merged = dict(pairs)
+    return merged if len(merged) == len(pairs) else [{name: update} for name, update in pairs]

@@ -8,7 +8,7 @@ from pregel.channels.base import MISSING
 
 if TYPE_CHECKING:
     from pregel.node import Node
-    from pregel.types import Send
+    from pregel.types import Command, Send
 
 __all__ = ["Task", "Writes"]
 
@@ -41,3 +41,5 @@ class Writes(NamedTuple):
     #: Nodes to run next.
     goto: tuple[str, ...] = ()
     sends: tuple[Send, ...] = ()
+    #: Commands for the graph around this one.
+    escapes: tuple[Command[Any], ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
 from inspect import isasyncgen, isawaitable, isgenerator
 from itertools import count
@@ -24,6 +25,8 @@ from pregel.types import END, START, Command, Send
 if TYPE_CHECKING:
     from pregel.network import Network
     from pregel.node import Field, Node
+    from pregel.runtime import Run
+    from pregel.task import Task
 
 __all__ = ["admit", "destinations", "fault", "interpret", "prepared", "show"]
 
@@ -126,31 +129,33 @@ def new_ids(new_id: Callable[[str, int], str], task_id: str) -> Callable[[], str
     return lambda: new_id(task_id, next(numbers))
 
 
-def interpret(
-    result: Any, network: Network, node: Node, given: Any, task_id: str, new_id: Callable[[str, int], str]
-) -> Writes:
+def interpret(result: Any, network: Network, task: Task, given: Any, run: Run) -> Writes:
     """Return what a node's result asks for, with the targets of its static edges.
 
     Args:
         result: What the node returned.
         network: The graph.
-        node: The node.
+        task: The task.
         given: What the node was given, to recognise a value that it only gives back.
-        task_id: The task's id.
-        new_id: Gives ids to what the update makes.
+        run: What all tasks of the run share.
 
     Raises:
         InvalidUpdateError: The result is no update of this graph; names node, field and remedy.
         UnknownTargetError: `goto` or a `Send` names no node.
     """
+    node = task.node
     where = f"node {node.name!r} of graph {network.name!r}"
-    ids = new_ids(new_id, task_id)
+    ids = new_ids(run.new_id, task.id)
     updates: list[tuple[str, Any]] = []
     goto: list[str] = list(node.targets)
     sends: list[Send] = []
+    escapes: list[Command[Any]] = []
     for item in parts(result, network, node, where):
         pairs: Iterable[tuple[Any, Any]] = item
         if isinstance(item, Command):
+            if item.graph == Command.PARENT and run.is_node:
+                escapes.append(replace(item, graph=None))
+                continue
             pairs = command_updates(item, network, where)
             destinations(item.goto, network, f"Command(goto=...) of {where}", node.destinations, goto, sends)
         for name, value in pairs:
@@ -173,7 +178,7 @@ def interpret(
                     "value to itself: return only what is new, or Overwrite(value) to replace it",
                 )
             updates.append((name, admit(field, value, network, where, InvalidUpdateError, ids)))
-    return Writes(tuple(updates), tuple(goto), tuple(sends))
+    return Writes(tuple(updates), tuple(goto), tuple(sends), tuple(escapes))
 
 
 def gives_back(value: Any, given: Any, name: str) -> bool:
@@ -240,8 +245,8 @@ def command_updates(command: Command[Any], network: Network, where: str) -> Iter
     """
     if command.graph is not None:
         raise InvalidUpdateError(
-            f"{where} returned a Command for the graph {command.graph!r}, and it is not inside another graph: "
-            "leave `graph` out to update this one"
+            f"{where} returned a Command for the graph {command.graph!r}. A command is for this graph (leave `graph` "
+            "out) or, where this graph is a node of another one, for that (Command.PARENT)"
         )
     if command.resume is not None:
         raise InvalidUpdateError(

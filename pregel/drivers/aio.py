@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import warnings
 from contextvars import Context, copy_context
+from dataclasses import replace
 from functools import partial
 from itertools import filterfalse
+from queue import SimpleQueue
 from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +52,9 @@ class AsyncDriver:
     Args:
         network: The graph.
         machine: The run.
-        run: What the tasks share.
-        max_concurrency: How many tasks may run at once.
+        run: What the tasks share; its `publish` takes stream parts.
         loop: The event loop at hand.
-        mailbox: Where stream parts go; None when nobody reads them.
+        mailbox: Where the reader of the stream takes its parts; None when there is none, or he reads another run.
     """
 
     def __init__(
@@ -61,14 +62,12 @@ class AsyncDriver:
         network: Network,
         machine: Superstep,
         run: Run,
-        max_concurrency: int | None,
         loop: EventLoop,
         mailbox: Mailbox | None,
     ) -> None:
         self.network = network
         self.machine = machine
         self.run = run
-        self.max_concurrency = max_concurrency
         self.loop = loop
         self.mailbox = mailbox
         self.context: Context = copy_context()
@@ -121,7 +120,7 @@ class AsyncDriver:
             if kind is RunTasks:
                 tasks = command.tasks  # type: ignore[union-attr]
             elif kind is Emit:
-                self.mailbox.put(command)  # type: ignore[union-attr, arg-type]
+                self.run.publish(command)  # type: ignore[misc, arg-type]
             elif kind is Warn:
                 warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]
             elif command.error is not None:  # type: ignore[union-attr]
@@ -132,9 +131,8 @@ class AsyncDriver:
         """Run a task in this coroutine, or its sync code in a worker thread."""
         node = task.node
         if not self.on_loop(task):
-            sync = SyncDriver(self.network, self.machine, None, live=False)
-            sync.run, sync.context = self.run, self.context
-            return await self.in_thread(partial(sync.attempt, task))  # type: ignore[no-any-return]
+            sync, stop = self.sync_driver()
+            return await self.in_thread(partial(sync.attempt, task), stop)  # type: ignore[no-any-return]
         prefer = self.loop.prefer_async
         awaited = node.code.acall is not None and (prefer or node.code.call is None)
         offload = None if awaited or node.executor == "inline" or not task.step else self.offload
@@ -156,7 +154,8 @@ class AsyncDriver:
 
     async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:
         """Run the tasks of a superstep side by side; return the commands that follow."""
-        limit = None if self.max_concurrency is None else anyio.Semaphore(self.max_concurrency)
+        most = self.run.max_concurrency
+        limit = None if most is None else anyio.Semaphore(most)
         following: Sequence[Command] = ()
         running = len(tasks)
 
@@ -201,23 +200,35 @@ class AsyncDriver:
         Returns:
             The commands to go on with, or None if the run is over.
         """
-        sync = SyncDriver(self.network, self.machine, self.max_concurrency, live=False)
-        sync.run, sync.context = self.run, self.context
-        stop = ThreadEvent()
-        sync.stopped = stop.is_set
+        sync, stop = self.sync_driver()
 
         def perform() -> Sequence[Command] | None:
             parts = sync.perform((RunTasks(tasks),), leave=self.on_loop)
             try:
                 while True:
                     part = next(parts)
-                    self.mailbox.put_and_wait(part, stop)  # type: ignore[union-attr]
+                    if self.mailbox is None:
+                        self.run.publish(part)  # type: ignore[misc]
+                    else:
+                        self.mailbox.put_and_wait(part, stop)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             finally:
                 parts.close()
 
         return await self.in_thread(perform, stop)  # type: ignore[no-any-return]
+
+    def sync_driver(self) -> tuple[SyncDriver, ThreadEvent]:
+        """Return a driver for code in a worker thread, and what stops it."""
+        stop = ThreadEvent()
+        outside = self.run.stopped
+
+        def stopped() -> bool:
+            return stop.is_set() or outside()
+
+        sync = SyncDriver(self.network, self.machine, replace(self.run, stopped=stopped), SimpleQueue())
+        sync.context = self.context
+        return sync, stop
 
     async def in_thread(self, call: Callable[[], Any], stop: ThreadEvent | None = None) -> Any:
         """Call something in a worker thread, and wait for it to end even when cancelled meanwhile.

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pregel.superstep import Command, Event, Superstep
     from pregel.task import Task
 
-__all__ = ["SyncDriver"]
+__all__ = ["Inbox", "SyncDriver"]
+
+Inbox = SimpleQueue[Any]
 
 
 class SyncDriver:
@@ -33,25 +35,18 @@ class SyncDriver:
     Args:
         network: The graph.
         machine: The run.
-        max_concurrency: How many tasks may run at once.
-        live: Whether parts that nodes write must appear while the node still runs.
+        run: What the tasks share.
+        inbox: What worker threads have to say: events, written parts, and what must not happen in a thread.
+        live: Whether parts are written into the inbox, and must appear while their node still runs.
     """
 
-    def __init__(self, network: Network, machine: Superstep, max_concurrency: int | None, *, live: bool) -> None:
+    def __init__(self, network: Network, machine: Superstep, run: Run, inbox: Inbox, *, live: bool = False) -> None:
         self.network = network
         self.machine = machine
-        self.max_concurrency = max_concurrency
+        self.run = run
+        self.inbox = inbox
         self.live = live
-        self.run: Run
-        #: What worker threads have to say: events, written parts, and what must not happen in a thread.
-        self.inbox: SimpleQueue[Event | Emit | BaseException] = SimpleQueue()
-        #: Asked before each task: whether the run was cancelled from outside.
-        self.stopped: Callable[[], bool] = never
         self.context: Context = copy_context()
-
-    def write(self, payload: Any) -> None:
-        """Take a part from a node's stream writer, in any thread."""
-        self.inbox.put(Emit("custom", payload))
 
     def perform(
         self, commands: Sequence[Command], leave: Callable[[Task], bool] | None = None
@@ -91,7 +86,7 @@ class SyncDriver:
                 commands = yield from self.crowd(tasks)
             if self.live:  # what nodes wrote in this thread; their events are all in
                 while not self.inbox.empty():
-                    yield self.inbox.get()  # type: ignore[misc]
+                    yield self.inbox.get()
 
     def attempt(self, task: Task) -> Event:
         """Run a task in this thread, in a context of its own.
@@ -99,7 +94,7 @@ class SyncDriver:
         Raises:
             RunStopped: The run was cancelled before the task began.
         """
-        if self.stopped():
+        if self.run.stopped():
             raise RunStopped
         body = attempt(task, self.machine.values, self.network, self.run, False)  # noqa: FBT003 - see its docstring
         try:
@@ -112,7 +107,7 @@ class SyncDriver:
         """Run the tasks of a superstep side by side; return the commands that follow."""
         inline = [task for task in tasks if task.node.executor == "inline"]
         threaded = (task for task in tasks if task.node.executor != "inline")
-        limit = self.max_concurrency
+        limit = self.run.max_concurrency
         crew = Crew(threaded, self.attempt, self.inbox, limit or len(tasks))
         try:
             if limit is None:  # with a limit, what runs in this thread goes first
@@ -139,8 +134,3 @@ class SyncDriver:
 
 class RunStopped(BaseException):
     """Unwinds the loop of a cancelled run; it never leaves the drivers."""
-
-
-def never() -> bool:
-    """Say that the run was not cancelled: nobody else can."""
-    return False

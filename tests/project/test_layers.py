@@ -26,7 +26,7 @@ LAYERS = (
         "pregel.door",
         "pregel.config",
     ),
-    ("pregel.drivers", "pregel.main"),
+    ("pregel.drivers", "pregel.session", "pregel.child", "pregel.main"),
     ("pregel.graph",),
     ("pregel.testing",),
 )

@@ -408,7 +408,7 @@ def test_messages_work_where_langchain_core_is_not_loaded():
         "    assert 'it is no message' in str(error)\n"
         "sys.exit(any(name.startswith('langchain') for name in sys.modules))\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- states ----------------------------------------------------------------------------------------------------------

@@ -338,7 +338,7 @@ def test_the_update_of_a_command_that_is_none_is_named(update):
 
 def test_a_command_to_a_parent_graph_needs_one():
     Line(State, returns(Command(graph=Command.PARENT, update={"count": 1}))).refuse(
-        {}, InvalidUpdateError, "'__parent__'", "not inside another graph"
+        {}, InvalidUpdateError, "'__parent__'", "is a node of another one"
     )
 
 

@@ -127,13 +127,17 @@ def test_several_failures_are_a_group_in_task_order():
     assert finish.error.message == "2 tasks of superstep 1 of graph 'g' failed"
 
 
+UPDATES = Emit("updates", {"a": {"n": 2}}, (), 1, "1:0:a")
+VALUES = Emit("values", {"n": 2}, (), 1)
+
+
 def test_only_what_was_asked_for_is_emitted():
     a = node("a", 0)
     for modes, emitted in (
         ((), ()),
-        (("updates",), (Emit("updates", {"a": {"n": 2}}),)),
-        (("values",), (Emit("values", {"n": 2}),)),
-        (("values", "updates"), (Emit("updates", {"a": {"n": 2}}), Emit("values", {"n": 2}))),
+        (("updates",), (UPDATES,)),
+        (("values",), (VALUES,)),
+        (("values", "updates"), (UPDATES, VALUES)),
     ):
         machine, _ = started(network(a), ("n", 1), modes=modes)
         assert machine.handle(TaskDone(Task(a, 1, 0), Writes((("n", 2),)))) == (*emitted, Finish())
@@ -151,7 +155,7 @@ def test_updates_of_one_field_twice_and_of_nothing_visible_have_their_shapes():
     ):
         machine, _ = started(net, modes=("updates",))
         commands = machine.handle(TaskDone(Task(a, 1, 0), Writes(updates)))
-        assert commands[0] == Emit("updates", {"a": seen})
+        assert commands[0] == Emit("updates", {"a": seen}, (), 1, "1:0:a")
 
 
 def test_a_conflict_finishes_the_run_and_leaves_the_last_barrier():
@@ -205,10 +209,10 @@ def test_an_ephemeral_value_lives_for_one_superstep():
     machine, (_, ((task,),)) = started(net, ("e", 1), modes=("values",))
     assert machine.values == {"e": 1}
     emit, run = machine.handle(TaskDone(task, Writes((), ("a",))))
-    assert emit == Emit("values", {})
+    assert emit == Emit("values", {}, (), 1)
     assert machine.values == {}
     emit, run = machine.handle(TaskDone(run.tasks[0], Writes((("e", 2),), ("a",))))
-    assert emit == Emit("values", {"e": 2})
+    assert emit == Emit("values", {"e": 2}, (), 2)
 
 
 def test_an_ephemeral_value_that_a_run_starts_with_fades_too():
