@@ -101,6 +101,11 @@ class Channel(ABC):
     #: Whether the value belongs into checkpoints.
     tracked: ClassVar[bool] = True
 
+    @property
+    def guards(self) -> bool:
+        """Whether a value that is there may not be seen yet."""
+        return type(self).is_available is not Channel.is_available
+
     def initial(self) -> Any:
         """Return the value a run starts with, or `MISSING`."""
         return MISSING

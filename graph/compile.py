@@ -228,11 +228,7 @@ class Compiler:
         found = self.views.get(id(schema))
         if found is None:
             names = tuple(name for name in self.specs if name in schema.fields)
-            guarded = tuple(
-                self.fields[name]
-                for name in names
-                if type(self.fields[name].channel).is_available is not Channel.is_available
-            )
+            guarded = tuple(self.fields[name] for name in names if self.fields[name].channel.guards)
             found = self.views[id(schema)] = View(
                 fields=None if len(names) == len(self.specs) else names,
                 guarded=guarded,

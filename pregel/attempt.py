@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pregel.barrier import fold, grouped
-from pregel.channels.base import MISSING, Overwrite
-from pregel.channels.last_value import LastValue
-from pregel.errors import UnknownTargetError, nearest
+from pregel.channels.base import MISSING
+from pregel.routing import named, path_view, routed
 from pregel.runtime import FRAME, Run, runtime_of
 from pregel.superstep import TaskDone, TaskFailed
-from pregel.task import Task, Writes
-from pregel.types import Send
-from pregel.writes import destinations, interpret, show
+from pregel.task import Task, Writes, make
+from pregel.writes import interpret
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pregel.network import Network
-    from pregel.node import Branch, Code, Node
+    from pregel.node import Code, Node
 
     Offload = Callable[..., Awaitable[Any]]
 
@@ -77,21 +74,18 @@ async def attempt(
                 result = call(given, **filled(code, task, run)) if code.inject else call(given)
             plain = plain_writes(result, network, node, given)
             writes = interpret(result, network, task, given, run) if plain is None else plain
-        if node.branches:
-            writes = await routed(task, seen, writes, values, network, run, prefer_async)
+        for branch in node.branches:
+            shown = path_view(task, seen, branch, writes, values, network)
+            code = branch.code
+            if code.acall is not None and (prefer_async or code.call is None):
+                choice = await code.acall(shown, **filled(code, task, run))
+            else:
+                path: Callable[..., Any] = code.call  # type: ignore[assignment]
+                choice = path(shown, **filled(code, task, run)) if code.inject else path(shown)
+            writes = routed(choice, branch, writes, task, network)
     except Exception as raised:  # noqa: BLE001 - whatever user code raises is how the task ended
         return TaskFailed(task, explained(raised, task, network, given))
-    return TaskDone(task, writes)
-
-
-def named(node: str, network: Network) -> str:
-    """Return how messages name a node."""
-    return f"node {node!r} of graph {network.name!r}"
-
-
-def edge_named(branch: Branch, task: Task, network: Network) -> str:
-    """Return how messages name a conditional edge."""
-    return f"the conditional edge {branch.code.name!r} of {named(task.node.name, network)}"
+    return make(TaskDone, (task, writes))
 
 
 def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
@@ -121,103 +115,7 @@ def plain_writes(result: Any, network: Network, node: Node, given: Any) -> Write
             return None
         if field.folds and (given.get(name) is value if type(given) is dict else node.view.build is not None):
             return None
-    return Writes(tuple(result.items()), node.targets)
-
-
-async def routed(
-    task: Task,
-    seen: dict[str, Any] | None,
-    writes: Writes,
-    values: dict[str, Any],
-    network: Network,
-    run: Run,
-    prefer_async: bool,  # noqa: FBT001 - an internal call on the hot path
-) -> Writes:
-    """Return a task's writes with the targets of its conditional edges.
-
-    A path sees the task's view of the state with the task's own writes applied: nothing of its siblings.
-
-    Raises:
-        UnknownTargetError: A path answered with something that is no target.
-    """
-    goto, sends = list(writes.goto), list(writes.sends)
-    nodes = network.nodes
-    for branch in task.node.branches:
-        # The node is done with its dict: no second copy for the paths that read the same fields.
-        base = seen if seen is not None and branch.view is task.node.view else branch.view.read(values)
-        overlay(base, branch, writes, values, network, task)
-        shown = base if branch.view.build is None else branch.view.present(base, edge_named(branch, task, network))
-        code = branch.code
-        if code.acall is not None and (prefer_async or code.call is None):
-            choice = await code.acall(shown, **filled(code, task, run))
-        else:
-            call: Callable[..., Any] = code.call  # type: ignore[assignment]
-            choice = call(shown, **filled(code, task, run)) if code.inject else call(shown)
-        path_map = branch.path_map
-        if path_map is not None:
-            target = path_map.get(choice) if type(choice) is str else None
-        else:
-            target = choice if branch.targets is None else None
-        if type(target) is str and target in nodes:
-            goto.append(target)  # the common case: nothing to explain
-        else:
-            where = edge_named(branch, task, network)
-            destinations(mapped(choice, branch, where), network, where, branch.targets, goto, sends)
-    return Writes(writes.updates, tuple(goto), tuple(sends), writes.escapes)
-
-
-def overlay(
-    base: dict[str, Any], branch: Branch, writes: Writes, values: dict[str, Any], network: Network, task: Task
-) -> None:
-    """Apply a task's own writes to the view that its path will see."""
-    wanted, fields = branch.view.fields, network.fields
-    folded: list[tuple[str, Any]] = []
-    for name, update in writes.updates:
-        if wanted is not None and name not in wanted:
-            continue
-        if type(fields[name].channel) is LastValue and type(update) is not Overwrite:
-            base[name] = update  # two of them conflict at the barrier
-        else:
-            folded.append((name, update))
-    for name, updates in grouped(folded).items():
-        base[name] = fold(network, name, values.get(name, MISSING), updates, [task] * len(updates))
-    for field in branch.view.guarded:
-        if field.name in base and not field.channel.is_available(base[field.name]):
-            del base[field.name]
-
-
-def mapped(choice: Any, branch: Branch, where: str) -> Any:
-    """Return a path's answer with its names translated by the path map.
-
-    Raises:
-        UnknownTargetError: The map does not have an answer.
-    """
-    path_map = branch.path_map
-    if path_map is None:
-        if branch.targets is None:
-            return choice
-        path_map = {target: target for target in branch.targets}  # a Literal means what it says
-    translated: list[Any] = []
-    for answer in choice if isinstance(choice, (list, tuple)) else (choice,):
-        if isinstance(answer, Send):
-            translated.append(answer)
-        elif hashes(answer) and answer in path_map:
-            translated.append(path_map[answer])
-        else:
-            raise UnknownTargetError(
-                f"{where} answered {show(answer)}, which it does not declare."
-                f"{nearest(answer, map(str, path_map))} It declares: {', '.join(map(repr, path_map))}"
-            )
-    return translated
-
-
-def hashes(answer: Any) -> bool:
-    """Return whether an answer can be looked up; a frozen dataclass of lists says so and can't."""
-    try:
-        hash(answer)
-    except TypeError:
-        return False
-    return True
+    return make(Writes, (tuple(result.items()), node.targets, (), ()))
 
 
 def explained(raised: Exception, task: Task, network: Network, given: Any) -> Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING, ConcurrentUpdateError, InvalidUpdateError, Overwrite
 from pregel.errors import InvalidConcurrentUpdateError, ReducerError
@@ -12,21 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pregel.network import Network
-    from pregel.node import Join
+    from pregel.node import Field, Join
     from pregel.task import Task, Writes
 
 __all__ = ["Changes", "barrier", "fold", "grouped"]
 
 
-class Changes(NamedTuple):
-    """What a superstep changes. Swapped in whole, or not at all."""
-
-    #: The new value of each field that was written or cleared; `MISSING` where it holds none any more.
-    values: dict[str, Any]
-    #: What each join that was touched has heard now.
-    heard: dict[Join, frozenset[str]]
-    #: The joins that fired, in the order in which they were completed.
-    fired: tuple[Join, ...]
+#: What a superstep changes, swapped in whole or not at all: the new value of each field that was written or cleared
+#: (`MISSING` where it holds none any more), what each join that was touched has heard now, and the joins that fired.
+Changes = tuple[dict[str, Any], "dict[Join, frozenset[str]]", "tuple[Join, ...]"]
 
 
 def barrier(
@@ -53,25 +47,45 @@ def barrier(
     Raises:
         InvalidUpdateError: Updates that can't be applied together, or a reducer that raised; names field and nodes.
     """
-    if len(tasks) == 1:
-        updates = grouped(results[0].updates)
-    else:
-        updates = grouped(update for writes in results for update in writes.updates)
-    changed: dict[str, Any] = {}
     fields = network.fields
-    for name, given in updates.items():
-        value = values.get(name, MISSING)
-        try:
-            changed[name] = fields[name].channel.apply(value, given)
-        except Exception:  # noqa: BLE001 - done again slowly, to say whose update it was
-            writers = [
-                task for task, writes in zip(tasks, results, strict=True) for key, _ in writes.updates if key == name
-            ]
-            changed[name] = fold(network, name, value, given, writers)
+    changed: dict[str, Any] = {}
+    if len(tasks) != 1 or not single(results[0].updates, fields, values, changed):
+        changed = {}
+        for name, given in grouped(update for writes in results for update in writes.updates).items():
+            value = values.get(name, MISSING)
+            try:
+                changed[name] = fields[name].channel.apply(value, given)
+            except Exception:  # noqa: BLE001 - done again slowly, to say whose update it was
+                writers = [
+                    task
+                    for task, writes in zip(tasks, results, strict=True)
+                    for key, _ in writes.updates
+                    if key == name
+                ]
+                changed[name] = fold(network, name, value, given, writers)
     for name in fading:
         if name not in changed:
             changed[name] = fields[name].channel.apply(values[name], ())
-    return Changes(changed, *arrivals(heard, tasks))
+    if network.joins:
+        return changed, *arrivals(heard, tasks)
+    return changed, {}, ()
+
+
+def single(
+    updates: Sequence[tuple[str, Any]],
+    fields: Mapping[str, Field],
+    values: Mapping[str, Any],
+    changed: dict[str, Any],
+) -> bool:
+    """Apply the updates of a lone task, each to a field of its own, as most are; return whether that was all."""
+    try:
+        for name, update in updates:
+            if name in changed:
+                return False
+            changed[name] = fields[name].channel.apply(values.get(name, MISSING), (update,))
+    except Exception:  # noqa: BLE001 - done again slowly, to say what went wrong
+        return False
+    return True
 
 
 def grouped(updates: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:

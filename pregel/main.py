@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing, closing
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pregel.config import read_config, read_modes, read_on_failure, read_version
@@ -151,7 +152,7 @@ class Pregel:
             Exception: As `invoke`, after the parts that were made before. Bad options raise at the call itself.
         """
         modes, tagged = read_modes(stream_mode)
-        shape = shaper(tagged, subgraphs, read_version(version))
+        shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
         session = self._session(input, config, context, on_failure, modes=modes, subgraphs=subgraphs)
         if self._network.needs_loop:
             from pregel.drivers.bridge import iterate_async  # noqa: PLC0415 - only graphs with async nodes need a loop
@@ -176,7 +177,7 @@ class Pregel:
         for its end (PEP 789: no cancel scope is held across a `yield`).
         """
         modes, tagged = read_modes(stream_mode)
-        shape = shaper(tagged, subgraphs, read_version(version))
+        shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
         session = self._session(input, config, context, on_failure, modes=modes, subgraphs=subgraphs)
         return ashown_parts(session.aparts(), shape)
 
@@ -208,15 +209,17 @@ class Pregel:
         return session
 
 
-def shaper(tagged: bool, subgraphs: bool, version: StreamVersion) -> Callable[[Emit], Any]:  # noqa: FBT001 - internal
+def shaper(*, tagged: bool, subgraphs: bool, debugs: bool, version: StreamVersion) -> Callable[[Emit], Any]:
     """Return what gives parts the shape that was asked for."""
     if version == "v2":
         return lambda part: StreamPart(
-            type=part.mode, ns=part.namespace, data=timed(part), step=part.step, task=part.task
+            type=part.mode, ns=part.namespace, data=timed(part), step=part.step, task=part.task and part.task.id
         )
     if subgraphs:
         return lambda part: (part.namespace, part.mode, timed(part)) if tagged else (part.namespace, timed(part))
-    return lambda part: (part.mode, timed(part)) if tagged else timed(part)
+    if tagged:
+        return lambda part: (part.mode, timed(part))
+    return timed if debugs else attrgetter("payload")
 
 
 def timed(part: Emit) -> Any:

@@ -38,11 +38,21 @@ class Network:
     visible: frozenset[str] = field(init=False)
     #: Whether some node can't run without an event loop.
     needs_loop: bool = field(init=False)
+    #: Whether some field's value is cleared by a barrier that brings no update.
+    resets: bool = field(init=False)
+    #: The visible fields whose channel may hold a value that is not to be seen yet.
+    guarded: tuple[str, ...] = field(init=False)
+    #: Whether there are joins.
+    joins: bool = field(init=False)
     #: Whether some join is live, so that it must be known where nodes can lead.
     live: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "visible", frozenset(self.outputs))
+        object.__setattr__(self, "resets", any(rule.channel.resets for rule in self.fields.values()))
+        guarded = tuple(name for name in self.outputs if self.fields[name].channel.guards)
+        object.__setattr__(self, "guarded", guarded)
+        object.__setattr__(self, "joins", any(node.joins for node in self.nodes.values()))
         live = any(join.leads is not None for node in self.nodes.values() for join in node.joins)
         object.__setattr__(self, "live", live)
         object.__setattr__(self, "needs_loop", any(node.needs_loop for node in (self.start, *self.nodes.values())))
@@ -53,9 +63,8 @@ class Network:
 
     def project(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the part of a state that is visible outside."""
-        fields = self.fields
-        return {
-            name: values[name]
-            for name in self.outputs
-            if name in values and fields[name].channel.is_available(values[name])
-        }
+        shown = {name: values[name] for name in self.outputs if name in values}
+        for name in self.guarded:
+            if name in shown and not self.fields[name].channel.is_available(shown[name]):
+                del shown[name]
+        return shown

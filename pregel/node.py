@@ -63,9 +63,10 @@ class View:
         """Return the values in view as a dict of the reader's own."""
         fields = self.fields
         seen = values.copy() if fields is None else {name: values[name] for name in fields if name in values}
-        for guarded in self.guarded:
-            if guarded.name in seen and not guarded.channel.is_available(seen[guarded.name]):
-                del seen[guarded.name]
+        if self.guarded:
+            for guarded in self.guarded:
+                if guarded.name in seen and not guarded.channel.is_available(seen[guarded.name]):
+                    del seen[guarded.name]
         return seen
 
     def present(self, seen: dict[str, Any], reader: str) -> Any:

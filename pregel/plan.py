@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pregel.channels.base import MISSING
-from pregel.task import Task
+from pregel.task import Task, make
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,6 +61,15 @@ def plan(
         The tasks in order: nodes as they were added, then packets by sender and index. Deferred nodes come when
         nothing else is due, those first that can lead to others.
     """
+    known = network.nodes
+    if len(results) == 1 and not fired and not held and not (network.live and heard):
+        goto, sends_of_one = results[0].goto, results[0].sends
+        if not sends_of_one:  # a chain: nothing to sort, nothing to hold
+            if not goto:
+                return (), held, ()
+            node = known[goto[0]]
+            if len(goto) == 1 and not node.defer:
+                return (make(Task, (node, step, 0, MISSING)),), held, ()
     nodes: dict[str, None] = {}
     sends: list[Send] = []
     for writes in results:
@@ -74,11 +83,6 @@ def plan(
     if network.live and heard:
         settled = decided(heard, {*nodes, *(send.node for send in sends), *held.names()})
         nodes.update((join.target, None) for join in settled)
-    known = network.nodes
-    if len(nodes) == 1 and not sends and not held:  # a chain: nothing to sort, nothing to hold
-        node = known[next(iter(nodes))]
-        if not node.defer:
-            return (Task(node, step, 0),), held, settled
     ready = [known[name] for name in nodes if not known[name].defer]
     packets = [send for send in sends if not known[send.node].defer]
     if len(ready) < len(nodes) or len(packets) < len(sends) or held:
@@ -151,6 +155,6 @@ def tasks_of(network: Network, step: int, ready: list[Node], packets: Sequence[S
     ready.sort(key=ORDER)
     first = len(ready)
     known = network.nodes
-    pulled = [Task(node, step, index, MISSING) for index, node in enumerate(ready)]
-    pushed = [Task(known[send.node], step, first + index, send.arg) for index, send in enumerate(packets)]
+    pulled = [make(Task, (node, step, index, MISSING)) for index, node in enumerate(ready)]
+    pushed = [make(Task, (known[send.node], step, first + index, send.arg)) for index, send in enumerate(packets)]
     return (*pulled, *pushed)

@@ -23,12 +23,11 @@ from pregel.barrier import barrier
 from pregel.channels.base import MISSING
 from pregel.errors import GraphRecursionError, IllegalEventError, PregelError, StarvedJoinError
 from pregel.plan import Due, plan
-from pregel.task import Task
+from pregel.task import Task, make
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
-    from pregel.barrier import Changes
     from pregel.network import Network
     from pregel.node import Join
     from pregel.task import Writes
@@ -66,7 +65,7 @@ class Emit(NamedTuple):
     namespace: tuple[str, ...] = ()
     step: int = 0
     #: The task that the part is about, if it is about one.
-    task: str | None = None
+    task: Task | None = None
 
 
 class Warn(NamedTuple):
@@ -80,11 +79,6 @@ class Finish(NamedTuple):
 
     error: Exception | None = None
 
-
-#: The modes whose parts the machine makes.
-EMITTED = frozenset({"values", "updates", "tasks", "debug"})
-#: Those that follow single tasks.
-FOLLOWING = frozenset({"tasks", "debug"})
 
 Event = TaskDone | TaskFailed
 Command = RunTasks | Emit | Warn | Finish
@@ -103,6 +97,10 @@ class Phase(Enum):
     FINISHED = "finished"
 
 
+# Looked up once: an enumeration's members are properties, and this one is asked for at each event.
+RUNNING = Phase.RUNNING
+
+
 class Superstep:
     """One run of a network. Not thread-safe: events come one at a time.
 
@@ -117,13 +115,16 @@ class Superstep:
 
     __slots__ = (
         "_causes",
+        "_emits",
+        "_emits_updates",
+        "_emits_values",
         "_errors",
         "_fading",
+        "_follows",
         "_heard",
         "_held",
         "_journaled",
         "_limit",
-        "_modes",
         "_namespace",
         "_network",
         "_on_failure",
@@ -149,7 +150,11 @@ class Superstep:
     ) -> None:
         self._network = network
         self._limit = limit
-        self._modes = frozenset(modes) & EMITTED
+        self._emits_values = "values" in modes
+        self._emits_updates = "updates" in modes
+        #: The modes asked for that follow single tasks.
+        self._follows = tuple(mode for mode in ("tasks", "debug") if mode in modes)
+        self._emits = bool(self._emits_updates or self._follows)
         self._namespace = namespace
         self._journaled = None if journal is None else frozenset(journal)
         #: The updates of the journaled fields, in the order of application; those of the input left out.
@@ -182,7 +187,7 @@ class Superstep:
         """
         if self._phase is not Phase.IDLE:
             raise IllegalEventError(f"a run that is {self._phase.value} can't be started")
-        self._phase = Phase.RUNNING
+        self._phase = RUNNING
         return self._run((Task(self._network.start, 0, 0, tuple(updates)),))
 
     def handle(self, event: Event) -> tuple[Command, ...]:
@@ -191,13 +196,14 @@ class Superstep:
         Raises:
             IllegalEventError: The event can't have happened in this state.
         """
-        task = event.task
+        task = event[0]
         place = task.place
+        results = self._results
         if (
-            self._phase is not Phase.RUNNING
+            self._phase is not RUNNING
             or task.step != self.step
-            or place >= len(self._results)
-            or self._results[place] is not None
+            or place >= len(results)
+            or results[place] is not None
             or place in self._errors
         ):
             raise IllegalEventError(
@@ -205,38 +211,45 @@ class Superstep:
                 f"{self._phase.value}: the task is not running"
             )
         self._outstanding -= 1
-        emitted = self._emitted(event) if self._modes and self.step else ()
+        emitted = self._emitted(event) if self._emits and self.step else ()
         if type(event) is TaskFailed:
             self._errors[place] = event.error
             if self._on_failure == "cancel" or not self._outstanding:
                 return (*emitted, self._failed())
             return emitted
-        self._results[place] = event[1]  # type: ignore[assignment]
+        results[place] = event[1]  # type: ignore[assignment]
         if self._outstanding:
             return emitted
-        return (*emitted, self._failed()) if self._errors else emitted + self._barrier()
+        if self._errors:
+            return (*emitted, self._failed())
+        return emitted + self._barrier() if emitted else self._barrier()
 
     def _run(self, tasks: tuple[Task, ...]) -> tuple[Command, ...]:
         self._tasks = tasks
         self._outstanding = len(tasks)
         self._results = [None] * len(tasks)
-        if self._modes and self.step:
+        if self._follows and self.step:
             return (*self._begun(tasks), RunTasks(tasks))
-        return (RunTasks(tasks),)
+        return (make(RunTasks, (tasks,)),)
 
     def _barrier(self) -> tuple[Command, ...]:
         """End a superstep in which every task ended well: change the state, and plan."""
         network = self._network
         results: list[Writes] = self._results  # type: ignore[assignment]
         try:
-            changes = barrier(network, self.values, self._heard, self._fading, self._tasks, results)
+            changed, heard, fired = barrier(network, self.values, self._heard, self._fading, self._tasks, results)
         except PregelError as error:
             self._phase = Phase.FINISHED
             return (Finish(error),)
-        self._swap(changes)
+        if network.resets:
+            self._swap(changed)
+        else:
+            self.values.update(changed)
+        if heard:
+            self._hear(heard)
         emitted: tuple[Command, ...] = ()
-        if "values" in self._modes and (not self.step or not network.visible.isdisjoint(changes.values)):
-            emitted = (Emit("values", network.project(self.values), self._namespace, self.step),)
+        if self._emits_values and (not self.step or not network.visible.isdisjoint(changed)):
+            emitted = (make(Emit, ("values", network.project(self.values), self._namespace, self.step, None)),)
         if self._journaled is not None and self.step:
             journaled = self._journaled
             self.journal.extend(update for writes in results for update in writes.updates if update[0] in journaled)
@@ -244,22 +257,24 @@ class Superstep:
             if self.escapes:  # what follows is for the graph around this one to say
                 self._phase = Phase.FINISHED
                 return (*emitted, Finish())
-        tasks, self._held, settled = plan(network, self.step + 1, results, changes.fired, self._heard, self._held)
-        for join in settled:
-            del self._heard[join]
+        tasks, self._held, settled = plan(network, self.step + 1, results, fired, self._heard, self._held)
+        if settled:
+            for join in settled:
+                del self._heard[join]
         if not tasks:
             return emitted + self._end()
         if self.step >= self._limit:
             return (*emitted, self._exhausted(tasks))
-        if self._modes & FOLLOWING:
-            self._note_causes((*changes.fired, *settled))
+        if self._follows:
+            self._note_causes((*fired, *settled))
         self.step += 1
-        return emitted + self._run(tasks)
+        return emitted + self._run(tasks) if emitted else self._run(tasks)
 
-    def _swap(self, changes: Changes) -> None:
+    def _swap(self, changed: dict[str, Any]) -> None:
+        """Take the new values, where some of them may be the absence of one."""
         values = self.values
         fields = self._network.fields
-        for name, value in changes.values.items():
+        for name, value in changed.items():
             if value is MISSING:
                 values.pop(name, None)
                 self._fading.discard(name)
@@ -267,7 +282,10 @@ class Superstep:
                 values[name] = value
                 if fields[name].channel.resets:
                     self._fading.add(name)
-        for join, names in changes.heard.items():
+
+    def _hear(self, heard: dict[Join, frozenset[str]]) -> None:
+        """Take what joins have heard."""
+        for join, names in heard.items():
             if names:
                 self._heard[join] = names
             else:
@@ -318,27 +336,26 @@ class Superstep:
     def _emitted(self, event: Event) -> tuple[Emit, ...]:
         """Return the parts that say how a task ended."""
         task = event.task
-        name, path, step, ident = task.node.name, self._namespace, self.step, task.id
-        emitted: list[Emit] = []
-        writes = event.writes if isinstance(event, TaskDone) else None
-        if writes is not None and "updates" in self._modes:
-            seen = shaped(pair for pair in writes.updates if pair[0] in self._network.visible)
-            emitted.append(Emit("updates", {name: seen}, path, step, ident))
-        if self._modes & FOLLOWING:
+        name = task.node.name
+        writes = event.writes if type(event) is TaskDone else None
+        emitted: tuple[Emit, ...] = ()
+        if writes is not None and self._emits_updates:
+            visible = self._network.visible
+            seen = shaped([pair for pair in writes.updates if pair[0] in visible])
+            emitted = (make(Emit, ("updates", {name: seen}, self._namespace, self.step, task)),)
+        if self._follows:
             payload: dict[str, Any] = {
-                "id": ident,
+                "id": task.id,
                 "name": name,
-                "error": None if isinstance(event, TaskDone) else repr(event.error),
+                "error": repr(event.error) if isinstance(event, TaskFailed) else None,
                 "result": None if writes is None else shaped(writes.updates),
                 "interrupts": [],
             }
-            emitted.extend(self._followed("task_result", payload, ident))
-        return tuple(emitted)
+            emitted += self._followed("task_result", payload, task)
+        return emitted
 
     def _begun(self, tasks: tuple[Task, ...]) -> list[Emit]:
         """Return the parts that say that tasks begin."""
-        if not self._modes & FOLLOWING:
-            return []
         emitted: list[Emit] = []
         for task in tasks:
             payload: dict[str, Any] = {
@@ -347,20 +364,15 @@ class Superstep:
                 "input": task.node.view.read(self.values) if task.arg is MISSING else task.arg,
                 "triggers": list(dict.fromkeys(self._causes.get(task.node.name, ()))),
             }
-            emitted.extend(self._followed("task", payload, task.id))
+            emitted.extend(self._followed("task", payload, task))
         for task in tasks:
             self._causes.pop(task.node.name, None)
         return emitted
 
-    def _followed(self, kind: str, payload: dict[str, Any], task: str) -> list[Emit]:
+    def _followed(self, kind: str, payload: dict[str, Any], task: Task) -> tuple[Emit, ...]:
         """Return a part about a task for each of the modes that follow tasks."""
-        emitted = []
-        if "tasks" in self._modes:
-            emitted.append(Emit("tasks", payload, self._namespace, self.step, task))
-        if "debug" in self._modes:
-            debug = {"step": self.step, "type": kind, "payload": payload}
-            emitted.append(Emit("debug", debug, self._namespace, self.step, task))
-        return emitted
+        bodies = {"tasks": payload, "debug": {"step": self.step, "type": kind, "payload": payload}}
+        return tuple(Emit(mode, bodies[mode], self._namespace, self.step, task) for mode in self._follows)
 
     def _note_causes(self, joins: Sequence[Join]) -> None:
         """Write down who made which node due."""
@@ -372,9 +384,8 @@ class Superstep:
             self._causes.setdefault(join.target, []).append(join.name)
 
 
-def shaped(updates: Iterable[tuple[str, Any]]) -> Any:
+def shaped(pairs: Sequence[tuple[str, Any]]) -> Any:
     """Return updates in the shape of streams: a mapping, a list of mappings if a field comes twice, None for none."""
-    pairs = list(updates)
     if not pairs:
         return None
     merged = dict(pairs)

@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from pregel.node import Node
     from pregel.types import Command, Send
 
-__all__ = ["Task", "Writes"]
+__all__ = ["Task", "Writes", "make"]
+
+#: Makes a named tuple from its fields, in half the time of calling its class: `make(Task, (node, step, place, arg))`.
+#: For what is made once a task.
+make = tuple.__new__
 
 
 class Task(NamedTuple):

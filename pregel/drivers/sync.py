@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pregel.attempt import attempt
 from pregel.drivers.crew import Crew
 from pregel.errors import PregelWarning
+from pregel.runtime import never
 from pregel.superstep import Emit, RunTasks, Warn, concluded
 
 if TYPE_CHECKING:
@@ -94,9 +95,10 @@ class SyncDriver:
         Raises:
             RunStopped: The run was cancelled before the task began.
         """
-        if self.run.stopped():
+        run = self.run
+        if run.stopped is not never and run.stopped():
             raise RunStopped
-        body = attempt(task, self.machine.values, self.network, self.run, False)  # noqa: FBT003 - see its docstring
+        body = attempt(task, self.machine.values, self.network, run, False)  # noqa: FBT003 - see its docstring
         try:
             self.context.copy().run(body.send, None)
         except StopIteration as end:

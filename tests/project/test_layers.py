@@ -23,6 +23,7 @@ LAYERS = (
         "pregel.plan",
         "pregel.superstep",
         "pregel.attempt",
+        "pregel.routing",
         "pregel.door",
         "pregel.config",
     ),

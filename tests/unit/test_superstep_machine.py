@@ -127,17 +127,17 @@ def test_several_failures_are_a_group_in_task_order():
     assert finish.error.message == "2 tasks of superstep 1 of graph 'g' failed"
 
 
-UPDATES = Emit("updates", {"a": {"n": 2}}, (), 1, "1:0:a")
 VALUES = Emit("values", {"n": 2}, (), 1)
 
 
 def test_only_what_was_asked_for_is_emitted():
     a = node("a", 0)
+    updates = Emit("updates", {"a": {"n": 2}}, (), 1, Task(a, 1, 0))
     for modes, emitted in (
         ((), ()),
-        (("updates",), (UPDATES,)),
+        (("updates",), (updates,)),
         (("values",), (VALUES,)),
-        (("values", "updates"), (UPDATES, VALUES)),
+        (("values", "updates"), (updates, VALUES)),
     ):
         machine, _ = started(network(a), ("n", 1), modes=modes)
         assert machine.handle(TaskDone(Task(a, 1, 0), Writes((("n", 2),)))) == (*emitted, Finish())
@@ -155,7 +155,7 @@ def test_updates_of_one_field_twice_and_of_nothing_visible_have_their_shapes():
     ):
         machine, _ = started(net, modes=("updates",))
         commands = machine.handle(TaskDone(Task(a, 1, 0), Writes(updates)))
-        assert commands[0] == Emit("updates", {"a": seen}, (), 1, "1:0:a")
+        assert commands[0] == Emit("updates", {"a": seen}, (), 1, Task(a, 1, 0))
 
 
 def test_a_conflict_finishes_the_run_and_leaves_the_last_barrier():
