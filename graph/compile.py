@@ -101,9 +101,10 @@ def compile_graph(
     name: str | None,
     executor: ExecutorName,
     on_failure: OnFailure,
+    debug: bool,
 ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
     """Compile a builder; see `StateGraph.compile`."""
-    compiler = Compiler(builder, name, executor)
+    compiler = Compiler(builder, name, executor, debug)
     network = compiler.network()
     for finding in warnings_of(network, compiler.state.fields):
         warnings.warn(finding.message, PregelWarning, stacklevel=3)  # at the line that calls `StateGraph.compile`
@@ -113,8 +114,15 @@ def compile_graph(
 class Compiler:
     """The steps of one compilation, and what they share."""
 
-    def __init__(self, builder: StateGraph[Any, Any, Any, Any], name: str | None, executor: ExecutorName) -> None:
+    def __init__(
+        self,
+        builder: StateGraph[Any, Any, Any, Any],
+        name: str | None,
+        executor: ExecutorName,
+        debug: bool,  # noqa: FBT001 - as `compile` was told
+    ) -> None:
         self.builder = builder
+        self.debug = debug
         self.executor = executor
         self.state = read_schema(builder.state_schema)
         self.input = read_schema(builder.input_schema)
@@ -127,7 +135,9 @@ class Compiler:
         self.path_schemas = [read_schema(facts.reads) if facts.reads else self.state for facts in self.paths]
         own = [self.state, self.input, self.output]
         inner = list({id(schema): schema for schema in (*self.node_schemas.values(), *self.path_schemas)}.values())
-        self.specs = merge_fields([*own, *(schema for schema in inner if schema not in own)])
+        merged = merge_fields([*own, *(schema for schema in inner if schema not in own)])
+        self.managed = {name: spec.managed for name, spec in merged.items() if spec.managed is not None}
+        self.specs = {name: spec for name, spec in merged.items() if spec.managed is None}
         self.declared_outside = {name for schema in own for name in schema.fields}
         self.compare_schemas(inner)
         self.fields = {name: self.field(spec) for name, spec in self.specs.items()}
@@ -168,6 +178,8 @@ class Compiler:
 
     def compare(self, spec: FieldSpec, where: str, name: str) -> None:
         """Compare one declaration of a field with the graph's."""
+        if name in self.managed:
+            return
         declared = self.specs.get(name)
         if declared is None:
             fault(
@@ -232,6 +244,7 @@ class Compiler:
             found = self.views[id(schema)] = View(
                 fields=None if len(names) == len(self.specs) else names,
                 guarded=guarded,
+                managed=tuple((name, kind) for name, kind in self.managed.items() if name in schema.fields),
                 build=None if schema.kind == "typeddict" else schema.build,
                 required=schema.required,
                 schema=schema.name,
@@ -310,6 +323,8 @@ class Compiler:
                 name for name, spec in self.specs.items() if name in self.output.fields and not spec.omit_output
             ),
             allowed=builder.allowed,
+            managed=frozenset(self.managed),
+            debug=self.debug,
             seeds=self.seeds(),
             updates_of=instance_reader([self.state, self.input, self.output, *self.node_schemas.values()]),
         )
@@ -393,7 +408,7 @@ class Compiler:
 
     def door(self, network: Network) -> Door:
         """Return the graph's door."""
-        accepted = {name for name in self.input.fields if not self.specs[name].omit_input}
+        accepted = {name for name in self.input.fields if name in self.specs and not self.specs[name].omit_input}
         private = {
             name
             for name, spec in self.specs.items()

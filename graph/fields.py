@@ -15,6 +15,7 @@ from pregel.channels.topic import Topic
 from pregel.errors import SchemaError
 from pregel.graph.annotations import unwrap
 from pregel.graph.initial import empty_factory
+from pregel.managed import Managed, ManagedName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,6 +80,8 @@ class FieldSpec:
     omit_input: bool = False
     omit_output: bool = False
     unchecked: bool = False
+    #: What the engine computes for whoever reads the field, which is then no state.
+    managed: ManagedName | None = None
 
     @property
     def explicit(self) -> bool:
@@ -135,6 +138,7 @@ def compile_field(
         omit_input=any(omission.input for omission in omissions),
         omit_output=any(omission.output for omission in omissions),
         unchecked=any(stands_for(item, Unchecked) for item in metadata),
+        managed=next((item.name for item in metadata if isinstance(item, Managed)), None),
     )
     if marker is Topic:
         return replace(spec, channel=Topic(item_type(bare)))

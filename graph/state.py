@@ -260,6 +260,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         name: str | None = None,
         executor: ExecutorName = "thread",
         on_failure: OnFailure = "finish",
+        debug: bool = False,
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Check the graph and make it runnable. The builder may be changed and compiled again.
 
@@ -267,6 +268,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             name: The graph's name in messages and drawings; the state schema's if left out.
             executor: Where the sync code of nodes runs that do not say it themselves.
             on_failure: What becomes of the siblings of a task that fails; see `Pregel.invoke`.
+            debug: Give nodes copies, and raise `MutatedStateError` where one changes them in place. Slow.
 
         Returns:
             The compiled graph.
@@ -279,7 +281,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         from pregel.graph.compile import compile_graph  # noqa: PLC0415 - the compiler is loaded when it is needed
 
         check_executor(executor, "compile")
-        return compile_graph(self, name=name, executor=executor, on_failure=on_failure)
+        return compile_graph(self, name=name, executor=executor, on_failure=on_failure, debug=debug)
 
 
 def check_name(name: str) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
+from pregel.managed import managed_values
+from pregel.mutation import check_untouched, copied
 from pregel.routing import named, path_view, routed
 from pregel.runtime import FRAME, Run, runtime_of
 from pregel.superstep import TaskDone, TaskFailed
@@ -29,7 +31,7 @@ __all__ = ["attempt"]
 NAMED_WRITERS = 5
 
 
-async def attempt(
+async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a call
     task: Task,
     values: dict[str, Any],
     network: Network,
@@ -53,6 +55,7 @@ async def attempt(
     node = task.node
     given: Any = MISSING
     seen: dict[str, Any] | None = None
+    copies: dict[str, Any] = {}
     FRAME.set((task, run))
     try:
         if task.step == 0:
@@ -61,6 +64,11 @@ async def attempt(
             code = node.code
             if task.arg is MISSING:
                 seen = node.view.read(values)
+                if node.view.managed:
+                    seen.update(managed_values(node.view.managed, task.step, run.limit))
+                if network.debug:
+                    copies = {name: copied(value) for name, value in seen.items()}
+                    seen = dict(copies)
                 given = seen if node.view.build is None else node.view.present(seen, named(node.name, network))
             else:
                 given = task.arg
@@ -74,8 +82,11 @@ async def attempt(
                 result = call(given, **filled(code, task, run)) if code.inject else call(given)
             plain = plain_writes(result, network, node, given)
             writes = interpret(result, network, task, given, run) if plain is None else plain
+            if network.debug and seen is not None:
+                real = {**values, **{name: seen[name] for name, _ in node.view.managed if name in seen}}
+                check_untouched(real, copies, seen, dict(writes.updates), named(node.name, network))
         for branch in node.branches:
-            shown = path_view(task, seen, branch, writes, values, network)
+            shown = path_view(task, seen, branch, writes, values, network, run.limit)
             code = branch.code
             if code.acall is not None and (prefer_async or code.call is None):
                 choice = await code.acall(shown, **filled(code, task, run))

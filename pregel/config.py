@@ -15,6 +15,7 @@ __all__ = [
     "RunOptions",
     "get_config",
     "get_stream_writer",
+    "merged_config",
     "read_config",
     "read_modes",
     "read_on_failure",
@@ -55,6 +56,19 @@ class RunOptions:
     recursion_limit: int
     max_concurrency: int | None
     config: Mapping[str, Any]
+
+
+def merged_config(bound: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a config laid over one that was bound before: tags add up, mappings are joined, the rest is replaced."""
+    if not bound or not isinstance(config, Mapping):
+        return bound if config is None else config
+    joined = {**bound, **config}
+    for key in ("metadata", "configurable"):
+        if isinstance(bound.get(key), Mapping) and isinstance(config.get(key), Mapping):
+            joined[key] = {**bound[key], **config[key]}
+    if isinstance(config.get("tags"), (list, tuple)):
+        joined["tags"] = [*dict.fromkeys((*(bound.get("tags") or ()), *config["tags"]))]
+    return joined
 
 
 def get_config() -> dict[str, Any]:

@@ -29,6 +29,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidUpdateError",
     "InvalidUpdateTypeError",
+    "MutatedStateError",
     "NodeCancelledError",
     "NodeInputError",
     "OutsideTaskError",
@@ -88,6 +89,10 @@ class InvalidConfigError(PregelError, ValueError):
 
 class NodeInputError(PregelError):
     """A node's input could not be built from the state: a field that its schema requires has no value."""
+
+
+class MutatedStateError(InvalidUpdateError):
+    """A node changed in place what it was given; found where a graph is compiled with `debug=True`."""
 
 
 class UnknownTargetError(InvalidUpdateError):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import aclosing, closing
+from copy import copy
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pregel.config import read_config, read_modes, read_on_failure, read_version
+from pregel.config import merged_config, read_config, read_modes, read_on_failure, read_version
 from pregel.runtime import FRAME
 from pregel.session import Session
 from pregel.types import StreamPart
@@ -29,6 +31,9 @@ class Pregel:
 
     Every way to run it takes sync and async nodes in any mixture, under no event loop, asyncio and trio.
     """
+
+    #: The config that every run begins from, if one was bound.
+    _config: Mapping[str, Any] | None = None
 
     def __init__(
         self,
@@ -181,6 +186,58 @@ class Pregel:
         session = self._session(input, config, context, on_failure, modes=modes, subgraphs=subgraphs)
         return ashown_parts(session.aparts(), shape)
 
+    def with_config(self, config: RunConfig | Mapping[str, Any]) -> Self:
+        """Return this graph with a config that each of its runs begins from; what a run is given is laid over it.
+
+        Raises:
+            InvalidConfigError: An option is unknown or wrong.
+        """
+        read_config(config)
+        bound = copy(self)
+        bound._config = merged_config(self._config, config)  # noqa: SLF001 - a copy of this very object
+        return bound
+
+    def batch(
+        self,
+        inputs: Sequence[Any],
+        config: RunConfig | Mapping[str, Any] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Run the graph once for each input, side by side in threads.
+
+        Args:
+            inputs: The inputs.
+            config: Options of each run; its `max_concurrency` also says how many runs go on at once.
+            return_exceptions: Whether an error stands in the place of a result. Otherwise the first one in the order of
+                the inputs is raised, when all runs have ended.
+            options: As `invoke`.
+
+        Returns:
+            The results in the order of the inputs.
+        """
+        from pregel.batch import run_all  # noqa: PLC0415 - most programs never run a batch
+
+        limit = read_config(merged_config(self._config, config)).max_concurrency
+        calls = [partial(self.invoke, each, config, **options) for each in inputs]
+        return run_all(calls, limit, keep_errors=return_exceptions)
+
+    async def abatch(
+        self,
+        inputs: Sequence[Any],
+        config: RunConfig | Mapping[str, Any] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Run the graph once for each input, side by side on asyncio or trio; see `batch`."""
+        from pregel.batch import run_all_async  # noqa: PLC0415 - most programs never run a batch
+
+        limit = read_config(merged_config(self._config, config)).max_concurrency
+        calls = [partial(self.ainvoke, each, config, **options) for each in inputs]
+        return await run_all_async(calls, limit, keep_errors=return_exceptions)
+
     def _session(
         self,
         given: Any,
@@ -198,7 +255,7 @@ class Pregel:
         """
         session = Session(
             self._network,
-            read_config(config),
+            read_config(config if self._config is None else merged_config(self._config, config)),
             context=self._read_context(context),
             on_failure=self._on_failure if on_failure is None else read_on_failure(on_failure),
             modes=modes,

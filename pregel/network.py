@@ -31,6 +31,10 @@ class Network:
     outputs: tuple[str, ...]
     #: Codes of strictness checks that warn instead of raise.
     allowed: frozenset[str] = frozenset()
+    #: Fields whose values are computed: nobody writes them.
+    managed: frozenset[str] = frozenset()
+    #: Whether nodes are watched for changes in place.
+    debug: bool = False
     #: Makes the value that a run starts with, for each field that has one.
     seeds: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     #: Returns what was set in an instance of one of the graph's schemas, or None for any other object.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pregel.channels.barrier import NamedBarrierValue
     from pregel.channels.base import Channel
+    from pregel.managed import ManagedName
     from pregel.types import ExecutorName
 
 __all__ = ["Branch", "Code", "Field", "Injection", "Join", "Node", "View"]
@@ -49,6 +50,8 @@ class View:
     fields: tuple[str, ...] | None = None
     #: Fields in view whose channel may hold a value that is not to be seen yet.
     guarded: tuple[Field, ...] = ()
+    #: Fields in view whose values are computed, with what each of them tells.
+    managed: tuple[tuple[str, ManagedName], ...] = ()
     #: Builds an instance from the values in view.
     build: Callable[[dict[str, Any]], Any] | None = None
     #: Fields without which no instance can be built.

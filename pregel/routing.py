@@ -8,6 +8,7 @@ from pregel.barrier import fold, grouped
 from pregel.channels.base import MISSING, Overwrite
 from pregel.channels.last_value import LastValue
 from pregel.errors import UnknownTargetError, nearest
+from pregel.managed import managed_values
 from pregel.task import Writes, make
 from pregel.types import Send
 from pregel.writes import destinations, show
@@ -37,6 +38,7 @@ def path_view(
     writes: Writes,
     values: dict[str, Any],
     network: Network,
+    limit: int,
 ) -> Any:
     """Return what a path is given: the task's view of the state with the task's own writes applied.
 
@@ -47,6 +49,7 @@ def path_view(
         writes: What the task asked for.
         values: The state of the last barrier.
         network: The graph.
+        limit: How many supersteps may run, for managed values.
 
     Raises:
         NodeInputError: The path takes an instance that the state does not make.
@@ -54,6 +57,8 @@ def path_view(
     view, fields = branch.view, network.fields
     # The node is done with its dict: no second copy for the paths that read the same fields.
     base = seen if seen is not None and view is task.node.view else view.read(values)
+    if view.managed:
+        base.update(managed_values(view.managed, task.step, limit))
     wanted = view.fields
     folded: list[tuple[str, Any]] = []
     for name, update in writes.updates:

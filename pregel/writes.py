@@ -160,6 +160,8 @@ def interpret(result: Any, network: Network, task: Task, given: Any, run: Run) -
             destinations(item.goto, network, f"Command(goto=...) of {where}", node.destinations, goto, sends)
         for name, value in pairs:
             field = network.fields.get(name) if isinstance(name, str) else None
+            if name in network.managed:
+                raise InvalidUpdateError(f"{where} updates {name!r}, which the engine computes: leave it out")
             if field is None:
                 fault(
                     network.allowed,

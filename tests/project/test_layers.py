@@ -24,10 +24,12 @@ LAYERS = (
         "pregel.superstep",
         "pregel.attempt",
         "pregel.routing",
+        "pregel.managed",
+        "pregel.mutation",
         "pregel.door",
         "pregel.config",
     ),
-    ("pregel.drivers", "pregel.session", "pregel.child", "pregel.main"),
+    ("pregel.drivers", "pregel.session", "pregel.child", "pregel.batch", "pregel.main"),
     ("pregel.graph",),
     ("pregel.testing",),
 )
