@@ -27,6 +27,7 @@ LAYERS = (
         "pregel.managed",
         "pregel.mutation",
         "pregel.door",
+        "pregel.lowlevel",
         "pregel.config",
     ),
     ("pregel.drivers", "pregel.session", "pregel.child", "pregel.batch", "pregel.main"),

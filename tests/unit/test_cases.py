@@ -2,12 +2,15 @@
 
 import asyncio
 import contextvars
+import gc
 import operator
+import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Literal, Optional, TypedDict
+from typing import Annotated, Any, Literal, Optional, TypedDict
 
 import anyio
 import pytest
@@ -24,6 +27,7 @@ from pregel.errors import (
     UnknownTargetError,
     UnreachableNodeError,
 )
+from pregel.graph import Unchecked
 
 
 class State(TypedDict, total=False):
@@ -536,3 +540,90 @@ def test_case_59_a_dict_that_looks_like_control_is_data(data):
     builder = StateGraph(Store).add_node("a", writes({"x": data})).add_edge(START, "a")
 
     assert builder.compile().invoke({"x": {"kept": 1}}) == {"x": {"kept": 1, **data}}
+
+
+# --- (h) leaks, (i) cost ----------------------------------------------------------------------------------------------
+
+
+def test_case_47_a_snapshot_of_an_early_step_is_not_kept_alive(door):
+    class Snapshot(list):
+        pass
+
+    class Loose(TypedDict):
+        log: Annotated[list, operator.add]
+        way: Annotated[Any, Unchecked]
+
+    born, alive = [], []
+
+    def first(state):
+        made = Snapshot()
+        born.append(weakref.ref(made))
+        return {"log": ["first"], "way": made}
+
+    def step(state):
+        gc.collect()
+        alive.append(born[0]() is not None)
+        return {"log": ["step"], "way": None}
+
+    builder = StateGraph(Loose).add_node(first).add_node(step).add_edge(START, "first").add_edge("first", "step")
+    builder.add_conditional_edges("step", lambda state: END if len(state["log"]) > 4 else "step", ["step", END])
+    door.invoke(builder.compile(), {})
+
+    assert alive == [True, False, False, False]
+
+
+def calls_of_a_step(width):
+    """Return how many Python calls a superstep takes beside so many fields and nodes that have nothing to do."""
+    fields = {f"f{number}": int for number in range(width)}
+    wide = TypedDict("wide", {"n": int, **fields})
+    builder = StateGraph(wide).add_node("loop", lambda state: {"n": state["n"] + 1}).add_edge(START, "loop")
+    for name in fields:
+        builder.add_node(name, lambda state: {})
+    builder.add_conditional_edges("loop", lambda state: END if state["n"] >= 20 else "loop", ["loop", END, *fields])
+    graph = builder.compile()
+    given = {"n": 0, **dict.fromkeys(fields, 0)}
+    graph.invoke(given)
+    counted = 0
+
+    def count(frame, event, argument):
+        nonlocal counted
+        counted += event in {"call", "c_call"}
+
+    totals = []
+    for start in (0, 10):  # the cost of the input goes with its width: take it off
+        counted = 0
+        sys.setprofile(count)
+        try:
+            graph.invoke({**given, "n": start})
+        finally:
+            sys.setprofile(None)
+        totals.append(counted)
+    return totals[0] - totals[1]
+
+
+def test_case_49_a_superstep_takes_the_same_calls_beside_ten_and_beside_a_thousand_idle_fields_and_nodes():
+    assert calls_of_a_step(10) == calls_of_a_step(1_000)
+
+
+def test_case_49_compiling_takes_calls_in_proportion_to_the_graph():
+    def calls(size):
+        builder = StateGraph(State)
+        for number in range(size):
+            builder.add_node(f"n{number}", lambda state: {})
+            builder.add_edge(f"n{number - 1}" if number else START, f"n{number}")
+        counted = 0
+
+        def count(frame, event, argument):
+            nonlocal counted
+            counted += event in {"call", "c_call"}
+
+        sys.setprofile(count)
+        try:
+            builder.compile()
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    calls(10)
+    small, large = calls(200), calls(2_000)
+    assert large < small * 11
