@@ -1,7 +1,12 @@
-"""`docs/benchmarks.md`: the program writes what stands between two marks, people write the rest."""
+"""`docs/benchmarks.md`: the program writes what stands between two marks, people write the rest.
+
+What people wrote is kept, also where they wrote it between the program's marks: the program itself writes no headings
+there, so from the first heading, or the mark of an explanation, on it is theirs and moves below.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from benchmarks import table
@@ -11,6 +16,9 @@ from benchmarks.results import CaseResult
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 BEGIN = "<!-- results: begin (written by `python -m benchmarks --write-docs`) -->"
 END = "<!-- results: end -->"
+EXPLANATION_BEGIN = "<!-- explanation: begin (written by people, kept by the program) -->"
+EXPLANATION_END = "<!-- explanation: end -->"
+_THEIRS = re.compile(rf"^(?:{re.escape(EXPLANATION_BEGIN)}|#+ )", re.MULTILINE)
 _NEW_PAGE = f"""# Benchmarks
 
 What the engine's own work costs: the nodes do next to nothing, so that almost all of the time is the engine's.
@@ -18,11 +26,21 @@ What the engine's own work costs: the nodes do next to nothing, so that almost a
 
 {BEGIN}
 {END}
+
+{EXPLANATION_BEGIN}
+
+{EXPLANATION_END}
 """
 
 _METHOD = """\
 Median (lowest - highest) of {rounds} rounds after a warm-up round. Within a round the engines take turns, and the ratio
-is taken round by round. One event loop a measurement, started before the clock. Every answer is checked."""
+is taken round by round. In the rows of `ours`, "{heading}" compares with LangGraph; in the rows of other engines, with
+`ours` in its default settings. One event loop a measurement, started before the clock. Every answer is checked."""
+
+_MORE = """\
+How cost grows with size is fitted by `python -m benchmarks.scaling`: exponents, 1.0 where the time of a run follows its
+work; `--plot out.svg` draws the curves. The extra `[bench]` installs every engine; one that is not installed is left
+out. {left_out}"""
 
 
 class MarksMissingError(Exception):
@@ -39,7 +57,7 @@ def check() -> None:
         _split(PAGE.read_text(encoding="utf-8"))
 
 
-def write(results: list[CaseResult], machine: dict[str, str], command: str, rounds: int) -> Path:
+def write(results: list[CaseResult], machine: dict[str, str], command: str, rounds: int, left_out: list[str]) -> Path:
     """Replace what stands between the marks; a page that does not exist is made.
 
     Args:
@@ -47,6 +65,7 @@ def write(results: list[CaseResult], machine: dict[str, str], command: str, roun
         machine: From `benchmarks.machine.describe`.
         command: What a reader types to measure the same.
         rounds: Measurements a contender and case.
+        left_out: What could not be measured, a line each.
 
     Returns:
         The page's path.
@@ -57,21 +76,24 @@ def write(results: list[CaseResult], machine: dict[str, str], command: str, roun
     page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else _NEW_PAGE
     before, after = _split(page)
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(before + _results(results, machine, command, rounds) + after, encoding="utf-8")
+    PAGE.write_text(before + _results(results, machine, command, rounds, left_out) + after, encoding="utf-8")
     return PAGE
 
 
 def _split(page: str) -> tuple[str, str]:
+    """Cut the page into what stands before the results and after them, with everything that people wrote."""
     before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    old, end, after = rest.partition(END)
     if not (begin and end):
         raise MarksMissingError(
             f"{PAGE.name} has no place for the results: put the lines {BEGIN!r} and {END!r} into it"
         )
-    return before + begin, end + after
+    theirs = _THEIRS.search(old)
+    kept = f"\n\n{old[theirs.start() :].strip()}\n" if theirs else ""
+    return before + begin, end + kept + after
 
 
-def _results(results: list[CaseResult], machine: dict[str, str], command: str, rounds: int) -> str:
+def _results(results: list[CaseResult], machine: dict[str, str], command: str, rounds: int, left_out: list[str]) -> str:
     workloads: dict[str, Workload] = {result.workload.name: result.workload for result in results}
     return "\n".join(
         [
@@ -80,7 +102,7 @@ def _results(results: list[CaseResult], machine: dict[str, str], command: str, r
             *(f"- {label}: {text}" for label, text in machine.items()),
             f"- command: `{command}`",
             "",
-            _METHOD.format(rounds=rounds),
+            _METHOD.format(rounds=rounds, heading=table.HEADINGS[4]),
             "",
             table.for_docs(results),
             "",
@@ -90,6 +112,9 @@ def _results(results: list[CaseResult], machine: dict[str, str], command: str, r
                 f"- `{workload.name}`, microseconds per {workload.unit}: {workload.about}"
                 for workload in workloads.values()
             ),
+            "",
+            _MORE.format(left_out="Here, none was." if not left_out else "Here:"),
+            *(["", *(f"- {line}" for line in left_out)] if left_out else []),
             "",
             "",
         ]

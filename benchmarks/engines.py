@@ -12,9 +12,29 @@ from benchmarks.model import EngineName
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 #: The module that has to be there; the floor needs none.
-_MODULES: dict[EngineName, str] = {"ours": "pregel", "langgraph": "langgraph"}
+_MODULES: dict[EngineName, str] = {
+    "ours": "pregel",
+    "langgraph": "langgraph",
+    "burr": "burr",
+    "pydantic_graph": "pydantic_graph",
+    "agent_framework": "agent_framework",
+    "llama_index": "workflows",
+    "google_adk": "google.adk",
+}
 _API_MODULES = {"ours": ("pregel", "pregel"), "langgraph": ("langgraph.graph", "langgraph.types")}
-_NOTABLE = ("pregel", "langgraph", "langgraph-checkpoint", "anyio", "trio", "pydantic")
+_NOTABLE = (
+    "pregel",
+    "langgraph",
+    "langgraph-checkpoint",
+    "apache-burr",
+    "pydantic-graph",
+    "agent-framework-core",
+    "llama-index-workflows",
+    "google-adk",
+    "anyio",
+    "trio",
+    "pydantic",
+)
 
 # A reader's environment may ask LangChain to report every run to a server: that would be LangGraph's time, unfairly.
 os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"})
@@ -22,7 +42,7 @@ os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What both engines call by the same name, so that a workload is written once."""
+    """What ours and LangGraph call by the same name, so that a workload is written once."""
 
     StateGraph: Any
     Send: Any
@@ -42,8 +62,11 @@ def installed(engine: EngineName) -> bool:
 
 
 def available(module: str) -> bool:
-    """Whether a top-level module can be imported; the empty name always can."""
-    return not module or find_spec(module) is not None
+    """Whether a module can be imported; the empty name always can."""
+    try:
+        return not module or find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that the module would be in
+        return False
 
 
 def versions() -> dict[str, str]:

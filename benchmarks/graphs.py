@@ -1,4 +1,4 @@
-"""Graphs that several workloads share, written once for both engines."""
+"""Graphs that several workloads share, written once for ours and LangGraph."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def limit(steps: int) -> dict[str, int]:
     return {"recursion_limit": steps + 10}
 
 
-def chain(api: Api, nodes: Sequence[Callable[..., Any]], **options: Any) -> Any:
+def chain(api: Api, nodes: Sequence[Callable[..., Any]], *, schema: type = Counter, **options: Any) -> Any:
     """Build and compile START -> node 0 -> node 1 -> ... -> END; `options` go to `compile`."""
-    builder = api.StateGraph(Counter)
+    builder = api.StateGraph(schema)
     last = api.START
     for index, node in enumerate(nodes):
         name = f"n{index}"
@@ -40,14 +40,14 @@ def chain(api: Api, nodes: Sequence[Callable[..., Any]], **options: Any) -> Any:
     return builder.compile(**options)
 
 
-def loop(api: Api, steps: int) -> Any:
-    """Build and compile one node that runs again, by a conditional edge, until it has counted to `steps`."""
+def loop(api: Api, steps: int, node: Callable[..., Any] = add_one) -> Any:
+    """Build and compile a node that adds 1 and runs again, by a conditional edge, until it has counted to `steps`."""
 
     def route(state: Counter) -> str:
         return "step" if state["n"] < steps else api.END
 
     builder = api.StateGraph(Counter)
-    builder.add_node("step", add_one)
+    builder.add_node("step", node)
     builder.add_edge(api.START, "step")
     builder.add_conditional_edges("step", route, ["step", api.END])
     return builder.compile()

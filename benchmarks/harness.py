@@ -37,6 +37,8 @@ class Series:
     seconds: list[float] = field(default_factory=list)
     #: Peak memory in MB, one entry a round, where the workload measures it.
     memory: list[float] = field(default_factory=list)
+    #: By how many kB the memory grew, one entry a round, where the workload measures it.
+    growth: list[float] = field(default_factory=list)
     #: Why the contender left the case; empty if it did not.
     failure: str = ""
 
@@ -79,6 +81,7 @@ def _attempt(series: Series, step: Callable[[], Any]) -> Any:
         series.failure = f"{type(error).__name__}: {' '.join(str(error).split())}"
         series.seconds.clear()
         series.memory.clear()
+        series.growth.clear()
         return None
 
 
@@ -98,6 +101,8 @@ def _measure(series: Series, prepared: Prepared) -> None:
     series.seconds.append(seconds)
     if prepared.memory and (peak := prepared.memory(answer)) is not None:
         series.memory.append(peak)
+    if prepared.growth and (grown := prepared.growth(answer)) is not None:
+        series.growth.append(grown)
 
 
 def _time(prepared: Prepared, calls: int) -> tuple[float, Any]:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-EngineName = Literal["ours", "langgraph", "floor"]
+EngineName = Literal[
+    "ours", "langgraph", "burr", "pydantic_graph", "agent_framework", "llama_index", "google_adk", "floor"
+]
 LoopName = Literal["asyncio", "trio"]
-TargetKind = Literal["ratio", "over-floor", "total"]
+TargetKind = Literal["ratio", "over-floor", "times-floor", "total", "growth"]
 
 
 class WrongAnswerError(Exception):
@@ -36,6 +38,7 @@ class Prepared:
         loop: The event loop to await the call in. The clock starts and stops inside the running loop, for every
             engine alike, so that starting a loop is in nobody's time.
         memory: Reads the peak memory in MB from the answer, where a workload measures it.
+        growth: Reads from the answer by how many kB the memory grew, where a workload measures it.
     """
 
     call: Callable[[], Any]
@@ -43,6 +46,7 @@ class Prepared:
     check: Callable[[Any], None]
     loop: LoopName | None = None
     memory: Callable[[Any], float | None] | None = None
+    growth: Callable[[Any], float | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,10 @@ class Target:
     """What a contender has to reach.
 
     Args:
-        bound: `ratio`: at least so many times faster than LangGraph. `over-floor`: at most so many milliseconds a call
-            more than the floor. `total`: at most so many milliseconds a call.
+        bound: `ratio`: ours is at least so many times faster; than LangGraph where the target stands at one of our
+            contenders, than another engine where it stands at that. `over-floor`: at most so many milliseconds a call
+            more than the floor. `times-floor`: at most so many times the floor. `total`: at most so many milliseconds a
+            call. `growth`: memory grows by at most so many kB.
         kind: How to read `bound`.
     """
 
@@ -88,8 +94,24 @@ class Target:
                 return f">= {self.bound:g}x"
             case "over-floor":
                 return f"<= floor + {self.bound:g} ms"
+            case "times-floor":
+                return f"<= {self.bound:g}x floor"
             case "total":
                 return f"<= {self.bound:g} ms"
+            case "growth":
+                return f"grows <= {self.bound:g} kB"
+
+    def shown(self, measured: float) -> str:
+        """A measured value with its unit, for the targets whose value no column of the tables has."""
+        match self.kind:
+            case "ratio":
+                return ""
+            case "over-floor" | "total":
+                return f"{measured:.0f} ms"
+            case "times-floor":
+                return f"{measured:.2f}x"
+            case "growth":
+                return f"{measured:.0f} kB"
 
     def met_by(self, measured: float) -> bool:
         """Compare a measured value, in the unit of `bound`."""
@@ -116,6 +138,8 @@ class Case:
         targets: By the contender's label; one may have several.
         quick: Whether `--quick` runs it.
         note: What a reader of the results has to know, such as an engine that is left out.
+        size: The number in the label, for curves of cost against size; 0 where there is just one size.
+        form: What the cases of one curve have in common, where a workload has several curves.
     """
 
     label: str
@@ -123,6 +147,8 @@ class Case:
     targets: Mapping[str, tuple[Target, ...]]
     quick: bool = False
     note: str = ""
+    size: int = 0
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)

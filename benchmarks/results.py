@@ -36,8 +36,8 @@ class Verdict:
     def text(self) -> str:
         """As it stands in the tables: the word, and the value where no other column has it."""
         word = {True: "met", False: "missed", None: "not measured"}[self.met]
-        hidden = self.measured is not None and self.target.kind != "ratio"
-        return f"{word} ({self.measured:.0f} ms)" if hidden else word
+        shown = "" if self.measured is None else self.target.shown(self.measured)
+        return f"{word} ({shown})" if shown else word
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,21 @@ class CaseResult:
         return next((s for s in self.series if s.contender.engine == engine and s.seconds), None)
 
     def ratios(self, series: Series) -> list[float]:
-        """How many times longer LangGraph took, round by round; empty if one of the two has no times."""
-        other = self.find("langgraph")
-        if series.contender.engine != "ours" or other is None:
+        """How many times faster ours is, round by round; empty if one of the two has no times.
+
+        A series of ours is compared with LangGraph, one of another engine with ours in its default settings.
+        """
+        match series.contender.engine:
+            case "ours":
+                theirs, own = self.find("langgraph"), series
+            case "langgraph" | "floor":
+                return []
+            case _:
+                theirs, own = series, self.find("ours")
+        if not (theirs and own and theirs.seconds and own.seconds):
             return []
         # Per unit, and per round: both times of a ratio were taken within moments of each other.
-        return [
-            theirs / own for theirs, own in zip(other.microseconds, series.microseconds, strict=bool(series.seconds))
-        ]
+        return [slow / fast for slow, fast in zip(theirs.microseconds, own.microseconds, strict=True)]
 
     def verdicts(self, series: Series) -> list[Verdict]:
         """Judge one contender by its targets."""
@@ -73,9 +80,14 @@ class CaseResult:
                 values = self.ratios(series)
             case "total":
                 values = [seconds * 1e3 for seconds in series.seconds]
+            case "growth":
+                values = series.growth
             case "over-floor":
                 if floor := self.find("floor"):
                     values = [(own - bare) * 1e3 for own, bare in zip(series.seconds, floor.seconds, strict=False)]
+            case "times-floor":
+                if floor := self.find("floor"):
+                    values = [own / bare for own, bare in zip(series.microseconds, floor.microseconds, strict=False)]
         if not values:
             return Verdict(target, None, None)
         measured = median(values)
@@ -103,6 +115,8 @@ def as_data(results: list[CaseResult]) -> list[dict[str, Any]]:
         {
             "workload": result.workload.name,
             "case": result.case.label,
+            "form": result.case.form,
+            "size": result.case.size,
             "contender": series.contender.label,
             "engine": series.contender.engine,
             "unit": result.workload.unit,
@@ -111,6 +125,7 @@ def as_data(results: list[CaseResult]) -> list[dict[str, Any]]:
             "seconds": series.seconds,
             "ratios": result.ratios(series),
             "memory_mb": series.memory,
+            "growth_kb": series.growth,
             "targets": [
                 {"target": verdict.target.text, "measured": verdict.measured, "met": verdict.met}
                 for verdict in result.verdicts(series)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["CompiledStateGraph", "compile_graph"]
 
 
-class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
+class CompiledStateGraph(Pregel[dict[str, Any]], Generic[StateT, ContextT, InputT, OutputT]):
     """A compiled `StateGraph`: a `Pregel` that knows its schemas and can draw itself."""
 
     def __init__(
@@ -57,7 +57,7 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
         *,
         on_failure: OnFailure,
     ) -> None:
-        super().__init__(
+        self._assemble(
             network, door, on_failure=on_failure, read_context=context_reader(builder.context_schema, network.name)
         )
         self.builder = builder
@@ -349,8 +349,8 @@ class Compiler:
             for name in dict.fromkeys((*takes, *gives)):
                 self.compare(graph.specs[name], f"graph {graph.name!r}, a node of graph {self.name!r},", name)
         child = Child(graph, gives)
-        code = Code(record.name, None, child.acall) if graph.needs_loop else Code(record.name, child.call)
-        return code, View(takes)
+        call = None if graph.needs_loop else child.call
+        return Code(record.name, call, child.acall if graph.uses_loop else None), View(takes)
 
     def check_end(self, source: str, target: str, where: str) -> None:
         """Check that an edge's ends exist.

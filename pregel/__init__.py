@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pregel.graph.messages import MessagesState, add_messages
     from pregel.graph.schema import OmitFromInput, OmitFromOutput, OmitFromSchema, PrivateStateAttr
     from pregel.graph.state import StateGraph
+    from pregel.lowlevel import NodeBuilder
     from pregel.main import Pregel
     from pregel.runtime import Runtime
     from pregel.types import END, START, Command, Send
@@ -25,6 +26,7 @@ __all__ = [
     "START",
     "Command",
     "MessagesState",
+    "NodeBuilder",
     "OmitFromInput",
     "OmitFromOutput",
     "OmitFromSchema",
@@ -42,6 +44,7 @@ _HOMES = {
     "START": "pregel.types",
     "Command": "pregel.types",
     "MessagesState": "pregel.graph.messages",
+    "NodeBuilder": "pregel.lowlevel",
     "OmitFromInput": "pregel.graph.schema",
     "OmitFromOutput": "pregel.graph.schema",
     "OmitFromSchema": "pregel.graph.schema",

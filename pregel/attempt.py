@@ -56,7 +56,7 @@ async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a cal
     given: Any = MISSING
     seen: dict[str, Any] | None = None
     copies: dict[str, Any] = {}
-    FRAME.set((task, run))
+    FRAME.set((task, run, []))
     try:
         if task.step == 0:
             writes = Writes(task.arg, node.targets)
@@ -108,7 +108,7 @@ def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
         elif kind == "writer":
             made[name] = run.writer
         else:
-            made[name] = runtime_of((task, run))
+            made[name] = runtime_of((task, run, []))
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING, ConcurrentUpdateError, InvalidUpdateError, Overwrite
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pregel.node import Field, Join
     from pregel.task import Task, Writes
 
-__all__ = ["Changes", "barrier", "fold", "grouped"]
+__all__ = ["Changes", "barrier", "consuming", "fold", "grouped"]
 
 
 #: What a superstep changes, swapped in whole or not at all: the new value of each field that was written or cleared
@@ -69,6 +70,31 @@ def barrier(
     if network.joins:
         return changed, *arrivals(heard, tasks)
     return changed, {}, ()
+
+
+def consuming(
+    network: Network,
+    values: dict[str, Any],
+    heard: Mapping[Join, frozenset[str]],
+    fading: Collection[str],
+    tasks: Sequence[Task],
+    results: Sequence[Writes],
+) -> Changes:
+    """Compute what a superstep changes where fields make nodes due: what did so is used up before it is written again.
+
+    Raises:
+        InvalidUpdateError: See `barrier`.
+    """
+    fields = network.fields
+    used: dict[str, Any] = {}
+    for task in tasks:
+        for name in task.node.consumes:
+            if name in values and (left := fields[name].channel.consume(values[name])) is not values[name]:
+                used[name] = left
+    if not used:
+        return barrier(network, values, heard, fading, tasks, results)
+    changed, now, fired = barrier(network, ChainMap(used, values), heard, fading, tasks, results)
+    return {**used, **changed}, now, fired
 
 
 def single(

@@ -57,7 +57,7 @@ class Child:
             InvalidInputError: The child was started by a `Send` whose argument is no input of it.
         """
         frame = current_frame()
-        task, run = frame
+        task, run, _ = frame
         graph = self.graph
         session = Session(
             graph._network,  # noqa: SLF001 - a child is a graph run from inside

@@ -7,9 +7,12 @@ from copy import copy
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from typing_extensions import TypeVar
 
 from pregel.config import merged_config, read_config, read_modes, read_on_failure, read_version
+from pregel.lowlevel import compile_channels
 from pregel.runtime import FRAME
 from pregel.session import Session
 from pregel.types import StreamPart
@@ -17,36 +20,85 @@ from pregel.types import StreamPart
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 
+    from pregel.channels.base import Channel
     from pregel.config import RunConfig
     from pregel.door import Door
+    from pregel.lowlevel import ChannelNode, NodeBuilder
     from pregel.network import Network
     from pregel.superstep import Emit
-    from pregel.types import OnFailure, StreamMode, StreamVersion
+    from pregel.types import ExecutorName, OnFailure, StreamMode, StreamVersion
 
 __all__ = ["Pregel"]
 
 
-class Pregel:
+#: What the caller of a run gets: a dict for a `StateGraph`.
+ResultT = TypeVar("ResultT", default=Any)
+
+
+class Pregel(Generic[ResultT]):
     """A compiled graph. It holds no run's state, so one may be run any number of times at once.
 
     Every way to run it takes sync and async nodes in any mixture, under no event loop, asyncio and trio.
+
+    A `StateGraph` compiles into one. The constructor is the low level, for nodes that subscribe to channels.
+
+    Args:
+        nodes: Nodes by name, in the order in which their writes are applied; a `NodeBuilder` need not be built.
+        channels: Channels by name; a class that needs no parameters stands for its instance.
+        input_channels: What the input sets: a list, for a mapping from channel to update, or one name, for the bare
+            update of that channel.
+        output_channels: What the caller gets: a list, for a dict of those that hold a value, or one name, for its bare
+            value (None if it holds none).
+        name: The graph's name, for messages.
+        executor: Where the sync code of nodes runs: "thread" in a worker thread when others run beside it, "inline"
+            never.
+        on_failure: What becomes of the siblings of a task that fails, where a run does not say.
+
+    Raises:
+        GraphDefinitionError: A name is unknown, a node can never run or does nothing, or no node subscribes to an
+            input channel.
     """
 
     #: The config that every run begins from, if one was bound.
     _config: Mapping[str, Any] | None = None
 
     def __init__(
+        self: Pregel[Any],
+        *,
+        nodes: Mapping[str, NodeBuilder | ChannelNode],
+        channels: Mapping[str, Channel | type[Channel]],
+        input_channels: str | Sequence[str],
+        output_channels: str | Sequence[str],
+        name: str = "Pregel",
+        executor: ExecutorName = "thread",
+        on_failure: OnFailure = "finish",
+    ) -> None:
+        network, door, output = compile_channels(
+            nodes=nodes,
+            channels=channels,
+            input_channels=input_channels,
+            output_channels=output_channels,
+            name=name,
+            executor=executor,
+        )
+        self._assemble(network, door, on_failure=on_failure, output=output)
+
+    def _assemble(
         self,
         network: Network,
         door: Door,
         *,
-        on_failure: OnFailure = "finish",
+        on_failure: OnFailure,
         read_context: Callable[[Any], Any] = lambda context: context,
+        output: str | None = None,
     ) -> None:
+        """Take what a front door compiled: every subclass calls this in place of the public constructor."""
         self._network = network
         self._door = door
         self._on_failure = read_on_failure(on_failure)
         self._read_context = read_context
+        # The field whose bare value is the result; None where the result is a dict.
+        self._output = output
 
     @property
     def name(self) -> str:
@@ -62,6 +114,11 @@ class Pregel:
     def needs_loop(self) -> bool:
         """Whether some node is async only, so that a run needs an event loop."""
         return self._network.needs_loop
+
+    @property
+    def uses_loop(self) -> bool:
+        """Whether some code is awaited where there is an event loop."""
+        return self._network.uses_loop
 
     def takes(self, name: str) -> bool:
         """Return whether a caller may set a field."""
@@ -79,18 +136,20 @@ class Pregel:
         *,
         context: Any = None,
         on_failure: OnFailure | None = None,
-    ) -> dict[str, Any]:
+    ) -> ResultT:
         """Run the graph to its end.
 
         Args:
-            input: A mapping of fields, or an instance of the input schema.
+            input: A mapping of fields, or an instance of the input schema; where there is one bare input channel, its
+                update.
             config: Options of the run; see `pregel.config.RunConfig`.
             context: What nodes find as `runtime.context`.
             on_failure: What becomes of the siblings of a task that fails: "finish" lets them run to their end,
                 "cancel" does not.
 
         Returns:
-            The visible fields of the final state that have a value.
+            A dict of the visible fields of the final state that have a value; where there is one bare output channel,
+            its value, or None.
 
         Raises:
             InvalidInputError: The input does not fit the schema; nothing was run.
@@ -107,7 +166,7 @@ class Pregel:
             run_async(session.acomplete)
         else:
             session.complete()
-        return session.result()
+        return self._result(session)
 
     async def ainvoke(
         self,
@@ -116,11 +175,16 @@ class Pregel:
         *,
         context: Any = None,
         on_failure: OnFailure | None = None,
-    ) -> dict[str, Any]:
+    ) -> ResultT:
         """Run the graph to its end, on asyncio or trio; see `invoke`."""
         session = self._session(input, config, context, on_failure, inside=True)
         await session.acomplete()
-        return session.result()
+        return self._result(session)
+
+    def _result(self, session: Session) -> ResultT:
+        """Return what the caller of a run that is over gets."""
+        shown: Any = session.result()
+        return shown if self._output is None else shown.get(self._output)  # type: ignore[no-any-return]
 
     def stream(
         self,
@@ -251,8 +315,13 @@ class Pregel:
     ) -> Session:
         """Return a run that has taken its input. Everything that a caller can get wrong is checked here.
 
-        A run that nobody reads, inside a task of another one, sends its parts where that task's parts go.
+        A run inside a task of another one has that one's config and context unless it is given its own; if nobody reads
+        it here, its parts go where that task's parts go.
         """
+        frame = FRAME.get(None)
+        if frame is not None:
+            config = frame[1].config if config is None else config
+            context = frame[1].context if context is None else context
         session = Session(
             self._network,
             read_config(config if self._config is None else merged_config(self._config, config)),
@@ -260,7 +329,7 @@ class Pregel:
             on_failure=self._on_failure if on_failure is None else read_on_failure(on_failure),
             modes=modes,
             subgraphs=subgraphs,
-            around=FRAME.get(None) if inside else None,
+            around=frame if inside else None,
         )
         session.start(self._door.updates(given, session.run.new_id))
         return session

@@ -35,6 +35,8 @@ class Network:
     managed: frozenset[str] = frozenset()
     #: Whether nodes are watched for changes in place.
     debug: bool = False
+    #: The nodes that a write to a field makes due, in the order they were added; for graphs without edges.
+    triggers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Makes the value that a run starts with, for each field that has one.
     seeds: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     #: Returns what was set in an instance of one of the graph's schemas, or None for any other object.
@@ -42,6 +44,8 @@ class Network:
     visible: frozenset[str] = field(init=False)
     #: Whether some node can't run without an event loop.
     needs_loop: bool = field(init=False)
+    #: Whether some code is awaited when there is an event loop.
+    uses_loop: bool = field(init=False)
     #: Whether some field's value is cleared by a barrier that brings no update.
     resets: bool = field(init=False)
     #: The visible fields whose channel may hold a value that is not to be seen yet.
@@ -59,6 +63,7 @@ class Network:
         object.__setattr__(self, "joins", any(node.joins for node in self.nodes.values()))
         live = any(join.leads is not None for node in self.nodes.values() for join in node.joins)
         object.__setattr__(self, "live", live)
+        object.__setattr__(self, "uses_loop", any(node.uses_loop for node in (self.start, *self.nodes.values())))
         object.__setattr__(self, "needs_loop", any(node.needs_loop for node in (self.start, *self.nodes.values())))
 
     def initial_values(self) -> dict[str, Any]:

@@ -157,6 +157,8 @@ class Node:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     #: Where its commands may go as far as it says; None for anywhere.
     destinations: tuple[str, ...] | None = ()
+    #: The fields that make it due and whose value is used up when it has run.
+    consumes: tuple[str, ...] = ()
 
     #: Whether it can't run without an event loop.
     needs_loop: bool = field(init=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
 from pregel.task import Task, make
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pregel.task import Writes
     from pregel.types import Send
 
-__all__ = ["Due", "plan"]
+__all__ = ["Due", "plan", "waking"]
 
 ORDER = attrgetter("order")
 
@@ -95,16 +95,28 @@ def plan(
     return tasks_of(network, step, ready, packets), held, settled
 
 
+def waking(network: Network, results: Sequence[Writes], values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields that make nodes due: those that were written, hold a value, and are subscribed to.
+
+    Args:
+        network: The graph.
+        results: What the tasks of the superstep asked for.
+        values: The state after its barrier.
+    """
+    written = dict.fromkeys(name for writes in results for name, _ in writes.updates if name in network.triggers)
+    return tuple(name for name in written if network.fields[name].channel.is_available(values.get(name, MISSING)))
+
+
 def decided(heard: Mapping[Join, frozenset[str]], due: set[str]) -> tuple[Join, ...]:
     """Return the live joins that fire because nothing due can lead to a source they still miss.
 
-    They are decided one at a time, those first whose target can lead to others, in a cycle the one that was added
-    first; what fires is due when the next one is decided.
+    They are decided one at a time, those first whose target can lead to others; where they lead to each other, in a
+    cycle with nothing before it, the one that was added first. What fires is due when the next one is decided.
     """
     pending = sorted((join for join in heard if join.leads is not None), key=ORDER)
     fired: list[Join] = []
     while pending:
-        join = next((each for each in pending if not awaits(each, heard, pending)), pending[0])
+        join = next(each for each in pending if foremost(each, heard, pending))
         pending.remove(join)
         if not any(join.leads[name] & due for name in missing(join, heard)):  # type: ignore[index]
             fired.append(join)
@@ -112,14 +124,14 @@ def decided(heard: Mapping[Join, frozenset[str]], due: set[str]) -> tuple[Join, 
     return tuple(fired)
 
 
-def awaits(join: Join, heard: Mapping[Join, frozenset[str]], pending: Sequence[Join]) -> bool:
-    """Return whether another undecided join can lead to a source that this one misses."""
-    return any(
-        other.target in join.leads[name]  # type: ignore[index]
-        for other in pending
-        if other is not join
-        for name in missing(join, heard)
-    )
+def foremost(join: Join, heard: Mapping[Join, frozenset[str]], pending: Sequence[Join]) -> bool:
+    """Return whether every undecided join that can lead to this one can also be led to by it."""
+    return all(awaits(other, join, heard) for other in pending if other is not join and awaits(join, other, heard))
+
+
+def awaits(join: Join, other: Join, heard: Mapping[Join, frozenset[str]]) -> bool:
+    """Return whether another join can lead to a source that this one misses."""
+    return any(other.target in join.leads[name] for name in missing(join, heard))  # type: ignore[index]
 
 
 def missing(join: Join, heard: Mapping[Join, frozenset[str]]) -> frozenset[str]:

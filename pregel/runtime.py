@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pregel.errors import OutsideTaskError
@@ -40,9 +40,26 @@ def ignore(payload: Any) -> None:
     """Take what a node writes to a stream that nobody asked for."""
 
 
-def never() -> bool:
-    """Say that a run was not cancelled: nobody else can."""
-    return False
+class Token:
+    """Whether a run was left before its end; asked before each task, so that nothing begins after it.
+
+    Args:
+        outer: The token of the run inside whose task this one takes place.
+    """
+
+    __slots__ = ("_cancelled", "_outer")
+
+    def __init__(self, outer: Token | None = None) -> None:
+        self._cancelled = False
+        self._outer = outer
+
+    def cancel(self) -> None:
+        """Say that the run is left, and with it the runs inside it."""
+        self._cancelled = True
+
+    def cancelled(self) -> bool:
+        """Return whether this run, or one around it, was left."""
+        return self._cancelled or (self._outer is not None and self._outer.cancelled())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,20 +84,16 @@ class Run:
     nested_modes: tuple[str, ...] = ()
     #: Whether this run is a node of another graph, which its commands can address.
     is_node: bool = False
-    #: Asked before each task: whether the run was cancelled from outside.
-    stopped: Callable[[], bool] = never
-
-    def inner_namespace(self, task: Task) -> tuple[str, ...]:
-        """Return the namespace of a run inside one of this run's tasks."""
-        return (*self.namespace, f"{task.node.name}:{task.id}")
+    token: Token = field(default_factory=Token)
 
     def task_id(self, task: Task) -> str:
         """Return a task's id with the path to its run: unique in the outermost run."""
         return "|".join((*self.namespace, task.id))
 
 
-#: The task that runs the current code, and its run. A bare tuple: each task makes one.
-Frame = tuple["Task", Run]
+#: The task that runs the current code, its run, and the runs that took place inside it so far (for their number). A
+#: bare tuple: each task makes one.
+Frame = tuple["Task", Run, list[None]]
 
 #: Set in the context of each task, and nowhere else.
 FRAME: Final[ContextVar[Frame]] = ContextVar("pregel_frame")
@@ -103,7 +116,7 @@ def current_frame() -> Frame:
 
 def runtime_of(frame: Frame) -> Runtime[Any]:
     """Return what a task's code may ask for."""
-    task, run = frame
+    task, run, _ = frame
     return Runtime(run.context, run.writer, run.config, task.node.name, task.step, run.task_id(task))
 
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4, uuid5
 
 from pregel.drivers.sync import SyncDriver
 from pregel.errors import InvalidConfigError
-from pregel.runtime import FRAME, Run, ignore, never
+from pregel.runtime import FRAME, Run, Token, ignore
 from pregel.superstep import Emit, Superstep
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Session:
             nested_modes=modes if subgraphs else (),
             is_node=journal is not None,
             # A run inside a task that was cancelled must not begin anything either, whoever reads its parts.
-            stopped=never if inside is None else inside[1].stopped,
+            token=Token(None if inside is None else inside[1].token),
         )
         if around is not None:
             self.enter(around)
@@ -88,12 +88,14 @@ class Session:
 
     def enter(self, around: Frame) -> None:
         """Let the run take place inside a task of another one: its parts and ids are part of that run's."""
-        task, outer = around
+        task, outer, before = around
+        label = f"{task.node.name}:{task.id}" + (f":{len(before)}" if before else "")
+        before.append(None)
         self.run = replace(
             self.run,
-            namespace=outer.inner_namespace(task),
+            namespace=(*outer.namespace, label),
             nested_modes=outer.nested_modes,
-            new_id=lambda inner, number: outer.new_id(f"{task.id}|{inner}", number),
+            new_id=lambda inner, number: outer.new_id(f"{label}|{inner}", number),
         )
         if outer.publish is not None:
             self.connect(outer.publish, custom=outer.writer is not ignore)
@@ -103,7 +105,9 @@ class Session:
         namespace = self.run.namespace
 
         def write(payload: Any) -> None:
-            publish(Emit("custom", payload, namespace))
+            frame = FRAME.get(None)  # none in a thread that a node started by itself
+            task = None if frame is None else frame[0]
+            publish(Emit("custom", payload, namespace, 0 if task is None else task.step, task))
 
         self.run = replace(self.run, publish=publish, writer=write if custom else ignore)
 
@@ -142,14 +146,16 @@ class Session:
 
         loop = current_loop()
         mailbox = Mailbox(loop)
-        self.connect(mailbox.put_from_anywhere, custom=self.custom)
+        self.connect(mailbox.put, custom=self.custom)
         driver = AsyncDriver(self.network, self.machine, self.run, loop, mailbox)
         failure: list[BaseException] = []
 
         async def main() -> None:
             try:
                 await driver.perform(self.commands)
-            except Exception as error:  # noqa: BLE001 - raised again where the parts are read
+            except loop.cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001 - raised again where the parts are read
                 failure.append(error)
             finally:
                 mailbox.put(None)

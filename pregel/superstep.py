@@ -19,18 +19,17 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pregel.barrier import barrier
+from pregel.barrier import barrier, consuming
 from pregel.channels.base import MISSING
 from pregel.errors import GraphRecursionError, IllegalEventError, PregelError, StarvedJoinError
-from pregel.plan import Due, plan
-from pregel.task import Task, make
+from pregel.plan import Due, plan, waking
+from pregel.task import Task, Writes, make
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pregel.network import Network
     from pregel.node import Join
-    from pregel.task import Writes
     from pregel.types import OnFailure
 
 __all__ = ["Command", "Emit", "Event", "Finish", "RunTasks", "Superstep", "TaskDone", "TaskFailed", "Warn", "concluded"]
@@ -124,6 +123,7 @@ class Superstep:
         "_heard",
         "_held",
         "_journaled",
+        "_kept",
         "_limit",
         "_namespace",
         "_network",
@@ -176,6 +176,9 @@ class Superstep:
         self._results: list[Writes | None] = []
         self._errors: dict[int, Exception] = {}
         self._outstanding = 0
+        # What output fields held before they were cleared without a write, since one of them was written last. Where
+        # nodes subscribe to fields, those of the last write of an output are the result.
+        self._kept: dict[str, Any] = {}
         # Who made a node due, noted where somebody follows the tasks.
         self._causes: dict[str, list[str]] = {}
 
@@ -232,15 +235,19 @@ class Superstep:
             return (*self._begun(tasks), RunTasks(tasks))
         return (make(RunTasks, (tasks,)),)
 
-    def _barrier(self) -> tuple[Command, ...]:
+    def _barrier(self) -> tuple[Command, ...]:  # noqa: C901, PLR0912 - one hot path: each branch would cost a call
         """End a superstep in which every task ended well: change the state, and plan."""
         network = self._network
+        triggers = network.triggers
         results: list[Writes] = self._results  # type: ignore[assignment]
         try:
-            changed, heard, fired = barrier(network, self.values, self._heard, self._fading, self._tasks, results)
+            rule = consuming if triggers else barrier
+            changed, heard, fired = rule(network, self.values, self._heard, self._fading, self._tasks, results)
         except PregelError as error:
             self._phase = Phase.FINISHED
             return (Finish(error),)
+        if triggers:
+            self._keep(results, changed)
         if network.resets:
             self._swap(changed)
         else:
@@ -248,7 +255,7 @@ class Superstep:
         if heard:
             self._hear(heard)
         emitted: tuple[Command, ...] = ()
-        if self._emits_values and (not self.step or not network.visible.isdisjoint(changed)):
+        if self._emits_values and (not self.step or not (self._kept or network.visible.isdisjoint(changed))):
             emitted = (make(Emit, ("values", network.project(self.values), self._namespace, self.step, None)),)
         if self._journaled is not None and self.step:
             journaled = self._journaled
@@ -257,6 +264,8 @@ class Superstep:
             if self.escapes:  # what follows is for the graph around this one to say
                 self._phase = Phase.FINISHED
                 return (*emitted, Finish())
+        if triggers:
+            results = [*results, self._woken(results)]
         tasks, self._held, settled = plan(network, self.step + 1, results, fired, self._heard, self._held)
         if settled:
             for join in settled:
@@ -269,6 +278,26 @@ class Superstep:
             self._note_causes((*fired, *settled))
         self.step += 1
         return emitted + self._run(tasks) if emitted else self._run(tasks)
+
+    def _keep(self, results: Sequence[Writes], changed: dict[str, Any]) -> None:
+        """Keep what outputs hold that are about to be cleared, until one of them is written again."""
+        visible = self._network.visible
+        if any(name in visible for writes in results for name, _ in writes.updates):
+            self._kept = {}
+        else:
+            for name in visible.intersection(changed):
+                self._kept.setdefault(name, self.values[name])
+
+    def _woken(self, results: Sequence[Writes]) -> Writes:
+        """Return what the fields that were written ask for: to run the nodes that subscribe to them."""
+        network = self._network
+        names: list[str] = []
+        for field in waking(network, results, self.values):
+            for name in network.triggers[field]:
+                names.append(name)
+                if self._follows:
+                    self._causes.setdefault(name, []).append(field)
+        return Writes((), tuple(names))
 
     def _swap(self, changed: dict[str, Any]) -> None:
         """Take the new values, where some of them may be the absence of one."""
@@ -294,6 +323,8 @@ class Superstep:
     def _end(self) -> tuple[Command, ...]:
         """Finish a run in which nothing is due: well, unless a join is left waiting."""
         self._phase = Phase.FINISHED
+        if self._kept:
+            self.values.update(self._kept)
         if not self._heard:
             return (Finish(),)
         waiting = "; ".join(

@@ -6,8 +6,12 @@ from benchmarks.workloads import (
     chain_async,
     chain_async_sync_nodes,
     compiling,
+    fanout,
     importing,
+    io,
     loop,
+    many,
+    memory,
     send,
     stream,
     wide,
@@ -15,5 +19,19 @@ from benchmarks.workloads import (
 
 WORKLOADS: dict[str, Workload] = {
     module.WORKLOAD.name: module.WORKLOAD
-    for module in (chain, chain_async, chain_async_sync_nodes, loop, stream, send, wide, compiling, importing)
+    for module in (
+        chain,
+        chain_async,
+        chain_async_sync_nodes,
+        loop,
+        stream,
+        fanout,
+        send,
+        wide,
+        io,
+        many,
+        compiling,
+        importing,
+        memory,
+    )
 }

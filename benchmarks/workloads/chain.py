@@ -49,6 +49,7 @@ WORKLOAD = Workload(
             ),
             targets={"ours": (Target(30),)},
             quick=n == SIZES[0],
+            size=n,
         )
         for n in SIZES
     ),

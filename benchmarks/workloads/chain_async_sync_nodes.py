@@ -53,6 +53,7 @@ WORKLOAD = Workload(
             ),
             targets={"ours": (Target(15),), "ours inline": (Target(30),)},
             quick=n == SIZES[0],
+            size=n,
         )
         for n in SIZES
     ),

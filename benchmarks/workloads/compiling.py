@@ -83,6 +83,7 @@ WORKLOAD = Workload(
             ),
             targets={"ours": TARGETS[n]},
             quick=n == SIZES[0],
+            size=n,
         )
         for n in SIZES
     ),

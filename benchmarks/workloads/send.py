@@ -116,6 +116,8 @@ def _async_case(width: int) -> Case:
         ),
         targets=ASYNC_TARGETS[width],
         quick=width == SIZES[0],
+        size=width,
+        form="async nodes",
     )
 
 
@@ -131,6 +133,8 @@ def _sync_case(width: int) -> Case:
         ),
         targets=SYNC_TARGETS[width],
         quick=width == SIZES[0],
+        size=width,
+        form="sync nodes",
     )
 
 

@@ -82,6 +82,7 @@ def _case(k: int) -> Case:
         tuple(contenders),
         targets=TARGETS.get(k, {}),
         quick=k == SIZES[0],
+        size=k,
         note=""
         if k < TOO_WIDE
         else "LangGraph is left out: at 0.16 to 0.33 s a superstep it alone would take many minutes.",

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import warnings
 from contextvars import Context, copy_context
-from dataclasses import replace
 from functools import partial
 from itertools import filterfalse
 from queue import SimpleQueue
-from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -131,8 +129,7 @@ class AsyncDriver:
         """Run a task in this coroutine, or its sync code in a worker thread."""
         node = task.node
         if not self.on_loop(task):
-            sync, stop = self.sync_driver()
-            return await self.in_thread(partial(sync.attempt, task), stop)  # type: ignore[no-any-return]
+            return await self.in_thread(partial(self.sync_driver().attempt, task))  # type: ignore[no-any-return]
         prefer = self.loop.prefer_async
         awaited = node.code.acall is not None and (prefer or node.code.call is None)
         offload = None if awaited or node.executor == "inline" or not task.step else self.offload
@@ -174,6 +171,7 @@ class AsyncDriver:
                 return
             following = commands
             if running:
+                self.run.token.cancel()
                 raise Cancelled
 
         async def limited(task: Task) -> None:
@@ -200,7 +198,7 @@ class AsyncDriver:
         Returns:
             The commands to go on with, or None if the run is over.
         """
-        sync, stop = self.sync_driver()
+        sync = self.sync_driver()
 
         def perform() -> Sequence[Command] | None:
             parts = sync.perform((RunTasks(tasks),), leave=self.on_loop)
@@ -210,27 +208,21 @@ class AsyncDriver:
                     if self.mailbox is None:
                         self.run.publish(part)  # type: ignore[misc]
                     else:
-                        self.mailbox.put_and_wait(part, stop)
+                        self.mailbox.put_and_wait(part, self.run.token)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             finally:
                 parts.close()
 
-        return await self.in_thread(perform, stop)  # type: ignore[no-any-return]
+        return await self.in_thread(perform)  # type: ignore[no-any-return]
 
-    def sync_driver(self) -> tuple[SyncDriver, ThreadEvent]:
-        """Return a driver for code in a worker thread, and what stops it."""
-        stop = ThreadEvent()
-        outside = self.run.stopped
-
-        def stopped() -> bool:
-            return stop.is_set() or outside()
-
-        sync = SyncDriver(self.network, self.machine, replace(self.run, stopped=stopped), SimpleQueue())
+    def sync_driver(self) -> SyncDriver:
+        """Return a driver for code in a worker thread."""
+        sync = SyncDriver(self.network, self.machine, self.run, SimpleQueue())
         sync.context = self.context
-        return sync, stop
+        return sync
 
-    async def in_thread(self, call: Callable[[], Any], stop: ThreadEvent | None = None) -> Any:
+    async def in_thread(self, call: Callable[[], Any]) -> Any:
         """Call something in a worker thread, and wait for it to end even when cancelled meanwhile.
 
         Raises:
@@ -251,10 +243,9 @@ class AsyncDriver:
         try:
             await done.wait()
         except BaseException:
-            if stop is not None:
-                stop.set()
-                if self.mailbox is not None:
-                    self.mailbox.release()
+            self.run.token.cancel()
+            if self.mailbox is not None:
+                self.mailbox.release()
             await self.loop.uncancelled(done.wait)
             raise
         if failure:

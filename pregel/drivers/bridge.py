@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,11 +38,16 @@ def iterate_async(parts: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, 
         async def following() -> Any:
             return await anext(generator, EXHAUSTED)
 
+        whole = True
         try:
             while (part := run(following)) is not EXHAUSTED:
                 yield part
+        except (KeyboardInterrupt, SystemExit):
+            whole = False  # the loop was left in the middle of a part; closing it ends what is left on it
+            raise
         finally:
-            run(generator.aclose)
+            if whole:
+                run(generator.aclose)
 
 
 @contextmanager
@@ -53,8 +58,15 @@ def runner() -> Iterator[Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]
     if sniffio is not None:  # or code of the new loop that asks would be told of the caller's
         context.run(sniffio.current_async_library_cvar.set, "asyncio")
     if not loop_is_running():
-        with asyncio.Runner() as own:
+        own = asyncio.Runner()
+        try:
             yield lambda main: own.run(main(), context=context)
+        except (KeyboardInterrupt, SystemExit):
+            with suppress(RuntimeError):  # the exit stops the loop again while its tasks are cancelled
+                own.close()
+            raise
+        finally:
+            own.close()  # a second time it does nothing
         return
     own = asyncio.Runner()
     with ThreadPoolExecutor(1, thread_name_prefix="pregel-loop") as thread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from queue import Empty
 from typing import TYPE_CHECKING
 
 from pregel.drivers import workers
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pregel.task import Task
 
 __all__ = ["Crew"]
+
+PATIENCE = 0.05  # seconds after which a worker that waits for others does a task itself
 
 
 class Crew:
@@ -39,27 +42,54 @@ class Crew:
         self.attempt = attempt
         self.inbox = inbox
         self.limit = limit
+        #: Events that came while somebody looked for stream parts only.
+        self.early: deque[Event | BaseException] = deque()
         #: How many tasks are neither dropped nor accounted for.
         self.open = len(self.jobs)
-        # A worker that waits for other workers could wait for ever, when all do: this thread then does its share.
-        self.helps = workers.in_worker()
+        # A worker that waits for other workers could wait for ever, when all do: this thread then does a share.
+        self.may_help = workers.in_worker()
+        # Under a limit it is one of the workers, or there would be one too many.
+        self.is_worker = self.may_help and limit < self.open
 
     def start(self) -> None:
         """Let the workers begin."""
-        for _ in range(min(self.open, self.limit, workers.thread_limit()) - self.helps):
+        for _ in range(min(self.open, self.limit, workers.thread_limit()) - self.is_worker):
             workers.submit(self.work)
 
     def work(self) -> None:
         """Do tasks until there are none left: what each worker does."""
-        while True:
-            try:
-                task = self.jobs.popleft()
-            except IndexError:
-                return
-            try:
-                self.inbox.put(self.attempt(task))
-            except BaseException as error:  # noqa: BLE001 - an exit belongs to the thread of the run
-                self.inbox.put(error)
+        while self.work_once():
+            pass
+
+    def work_once(self) -> bool:
+        """Do a task, and return whether there was one."""
+        try:
+            task = self.jobs.popleft()
+        except IndexError:
+            return False
+        try:
+            self.inbox.put(self.attempt(task))
+        except BaseException as error:  # noqa: BLE001 - an exit belongs to the thread of the run
+            self.inbox.put(error)
+        return True
+
+    def written(self) -> Iterator[Emit]:
+        """Yield the stream parts that are there already, and keep the events for later."""
+        while not self.inbox.empty():
+            item = self.inbox.get()
+            if isinstance(item, Emit):
+                yield item
+            else:
+                self.early.append(item)
+
+    def taken(self, patience: float | None = None) -> Event | Emit | BaseException | None:
+        """Return what came first, or None if nothing came in so many seconds."""
+        if self.early:
+            return self.early.popleft()
+        try:
+            return self.inbox.get(timeout=patience)
+        except Empty:
+            return None
 
     def items(self) -> Iterator[Event | Emit]:
         """Yield events and stream parts as they come, until every task has ended.
@@ -67,15 +97,22 @@ class Crew:
         Raises:
             BaseException: What a task raised that is no `Exception`, such as `SystemExit`.
         """
-        if self.helps:
-            self.work()
         while self.open:
-            item = self.inbox.get()
+            item = self.taken(PATIENCE if self.may_help and self.jobs else None) if self.waits() else None
+            if item is None:
+                self.work_once()
+                continue
             if type(item) is not Emit:
                 self.open -= 1
             if isinstance(item, BaseException):
                 raise item
             yield item
+
+    def waits(self) -> bool:
+        """Return whether this thread may wait for others: not while tasks are left that find no thread."""
+        if not self.may_help or not self.jobs or not self.inbox.empty():
+            return True
+        return not self.is_worker and workers.has_room()
 
     def close(self) -> None:
         """Drop the tasks that have not begun, and wait for those that have."""
@@ -86,4 +123,4 @@ class Crew:
                 break
             self.open -= 1
         while self.open:
-            self.open -= type(self.inbox.get()) is not Emit
+            self.open -= type(self.taken()) is not Emit

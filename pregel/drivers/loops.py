@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
@@ -38,7 +38,7 @@ class EventLoop(Protocol):
         """Open a task group; what it gives starts a coroutine function in it, in a copy of the current context."""
 
     def call_soon(self, call: Callable[[], Any]) -> None:
-        """Call something on the loop, from any thread."""
+        """Call something on the loop, from any thread; nothing happens where the loop is over."""
 
     def launch(self, main: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
         """Start a task that belongs to nobody's scope and never raises; return what cancels it and waits for it."""
@@ -69,7 +69,10 @@ class AsyncioLoop:
 
     def call_soon(self, call: Callable[[], Any]) -> None:
         """Call something on the loop, from any thread."""
-        self.loop.call_soon_threadsafe(call)
+        with suppress(
+            RuntimeError
+        ):  # the loop is over, after an exit in the middle of a run: nobody is left to be told
+            self.loop.call_soon_threadsafe(call)
 
     def launch(self, main: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
         """Start an asyncio task."""
@@ -119,7 +122,8 @@ class TrioLoop:
 
     def call_soon(self, call: Callable[[], Any]) -> None:
         """Call something on the loop, from any thread."""
-        self.token.run_sync_soon(call)
+        with suppress(self.trio.RunFinishedError):  # as on asyncio
+            self.token.run_sync_soon(call)
 
     def launch(self, main: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
         """Start a system task, which no scope of the caller reaches."""

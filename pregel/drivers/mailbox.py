@@ -11,6 +11,7 @@ import anyio
 
 if TYPE_CHECKING:
     from pregel.drivers.loops import EventLoop
+    from pregel.runtime import Token
     from pregel.superstep import Emit
 
 __all__ = ["Mailbox"]
@@ -35,43 +36,47 @@ class Mailbox:
         self.waiting: list[ThreadEvent] = []
 
     def put(self, part: Emit | None) -> None:
-        """Add a part, or None for the end; on the thread of the loop."""
+        """Add a part, or None for the end, from any thread; it does not wait to be read.
+
+        It is in the queue at once, so parts are read in the order in which they were made, whoever made them.
+        """
         self.parts.append(part)
+        if get_ident() == self.loop.thread:
+            self.wake()
+        else:
+            self.loop.call_soon(self.wake)
+
+    def wake(self) -> None:
+        """Tell the reader that there is a part."""
         self.hungry = False
         self.arrived.set()
 
-    def put_from_anywhere(self, part: Emit) -> None:
-        """Add a part from any thread; it does not wait to be read."""
-        if get_ident() == self.loop.thread:
-            self.put(part)
-        else:
-            self.loop.call_soon(lambda: self.put(part))
-
-    def put_and_wait(self, part: Emit, stop: ThreadEvent) -> None:
+    def put_and_wait(self, part: Emit, token: Token) -> None:
         """Add a part from a worker thread and wait until it was read, or until the run was cancelled."""
         taken = ThreadEvent()
 
-        def add() -> None:
-            self.put(part)
+        def tell() -> None:
+            self.wake()
             self.waiting.append(taken)
 
-        self.loop.call_soon(add)
+        self.parts.append(part)
+        self.loop.call_soon(tell)
         while not taken.wait(PATIENCE):
-            if stop.is_set():
+            if token.cancelled():
                 return
 
     async def get(self) -> Emit | None:
         """Take the next part, waiting for it; None is the end."""
         while not self.parts:
+            self.arrived = anyio.Event()
             self.hungry = True
             self.release()
-            self.arrived = anyio.Event()
             await self.arrived.wait()
         return self.parts.popleft()
 
     async def emptied(self) -> None:
         """Wait until the reader has taken everything and asks for more."""
-        while not self.hungry:
+        while self.parts or not self.hungry:
             self.asked = anyio.Event()
             await self.asked.wait()
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from pregel.attempt import attempt
 from pregel.drivers.crew import Crew
 from pregel.errors import PregelWarning
-from pregel.runtime import never
 from pregel.superstep import Emit, RunTasks, Warn, concluded
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class SyncDriver:
             RunStopped: The run was cancelled before the task began.
         """
         run = self.run
-        if run.stopped is not never and run.stopped():
+        if run.token.cancelled():
             raise RunStopped
         body = attempt(task, self.machine.values, self.network, run, False)  # noqa: FBT003 - see its docstring
         try:
@@ -116,6 +115,7 @@ class SyncDriver:
                 crew.start()
             for task in inline:
                 commands = self.machine.handle(self.attempt(task))
+                yield from crew.written()
                 if concluded(commands):
                     return commands
                 yield from commands  # type: ignore[misc]
@@ -131,6 +131,8 @@ class SyncDriver:
                 yield from commands  # type: ignore[misc]
             raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
         finally:
+            if crew.open:  # left early: what runs inside the tasks that still run begins nothing more either
+                self.run.token.cancel()
             crew.close()
 
 

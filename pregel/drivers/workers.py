@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from queue import Empty, SimpleQueue
-from threading import Lock, Semaphore, Thread, local
+from queue import SimpleQueue
+from threading import Lock, Thread, local
 from typing import TYPE_CHECKING, Final
 
 from pregel.errors import InvalidConfigError
@@ -12,7 +12,7 @@ from pregel.errors import InvalidConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DEFAULT_THREAD_LIMIT", "in_worker", "set_thread_limit", "submit", "thread_limit"]
+__all__ = ["DEFAULT_THREAD_LIMIT", "has_room", "in_worker", "set_thread_limit", "submit", "thread_limit"]
 
 #: Enough for a fan-out of calls that wait for a network; threads are started only when none is idle.
 DEFAULT_THREAD_LIMIT: Final = 128
@@ -32,38 +32,51 @@ class Workers:
     def reset(self) -> None:
         """Forget all threads: after a fork the child has none of them."""
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._idle = Semaphore(0)
         self._lock = Lock()
         self._threads = 0
+        # Each job in the queue is counted once: by a thread that no longer counts as idle, by a thread that starts for
+        # it, or here, for the next thread that is done.
+        self._idle = 0
+        self._backlog = 0
 
     def submit(self, job: Callable[[], None]) -> None:
         """Run a job in some thread, soon. The job must not raise."""
-        self._jobs.put(job)
-        if self._idle.acquire(blocking=False):
-            return
+        starts = False
         with self._lock:
-            if self._threads >= self.limit:
-                return
-            self._threads += 1
+            if self._idle:
+                self._idle -= 1
+            elif self._threads < self.limit:
+                self._threads += 1
+                starts = True
+            else:
+                self._backlog += 1
             name = f"pregel-worker-{self._threads}"
-        Thread(target=self._work, name=name, daemon=True).start()
+        self._jobs.put(job)
+        if starts:
+            Thread(target=self._work, name=name, daemon=True).start()
+
+    def has_room(self) -> bool:
+        """Return whether a job that is submitted now finds a thread."""
+        return self._idle > 0 or self._threads < self.limit
 
     def _work(self) -> None:
         here.is_worker = True
-        jobs, idle = self._jobs, self._idle
+        jobs, lock = self._jobs, self._lock
         while True:
-            try:
-                job = jobs.get_nowait()
-            except Empty:
-                idle.release()
-                job = jobs.get()
+            job = jobs.get()
             job()
             del job  # or an idle thread would keep the last run alive
+            with lock:
+                if self._backlog:
+                    self._backlog -= 1
+                else:
+                    self._idle += 1
 
 
 here = local()
 workers: Final = Workers()
 submit = workers.submit
+has_room = workers.has_room
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=workers.reset)
 

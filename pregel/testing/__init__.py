@@ -1,5 +1,49 @@
-"""The public test kit. Import it in tests; a running graph does not need it."""
+"""The public test kit. Import it in tests; a running graph does not need it. Names are loaded when first used."""
 
-from pregel.testing.laws import MissingExtraError, ReducerLawError, check_reducer
+from __future__ import annotations
 
-__all__ = ["MissingExtraError", "ReducerLawError", "check_reducer"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pregel.testing.laws import MissingExtraError, ReducerLawError, check_reducer
+    from pregel.testing.nodes import NodeRun, UnknownNodeError, run_node
+    from pregel.testing.scheduler import SeededRun, run_seeded
+    from pregel.testing.tracing import trace
+
+__all__ = [
+    "MissingExtraError",
+    "NodeRun",
+    "ReducerLawError",
+    "SeededRun",
+    "UnknownNodeError",
+    "check_reducer",
+    "run_node",
+    "run_seeded",
+    "trace",
+]
+
+_HOMES = {
+    "MissingExtraError": "pregel.testing.laws",
+    "NodeRun": "pregel.testing.nodes",
+    "ReducerLawError": "pregel.testing.laws",
+    "SeededRun": "pregel.testing.scheduler",
+    "UnknownNodeError": "pregel.testing.nodes",
+    "check_reducer": "pregel.testing.laws",
+    "run_node": "pregel.testing.nodes",
+    "run_seeded": "pregel.testing.scheduler",
+    "trace": "pregel.testing.tracing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pregel.testing' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
