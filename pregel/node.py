@@ -73,13 +73,11 @@ class View:
         return seen
 
     def present(self, seen: dict[str, Any], reader: str) -> Any:
-        """Return what the code is given: the dict itself, or the instance built from it.
+        """Return the instance that the code is given, built from the values in view.
 
         Raises:
             NodeInputError: A required field has no value, or the values do not make an instance.
         """
-        if self.build is None:
-            return seen
         absent = [name for name in self.required if name not in seen]
         if absent:
             raise NodeInputError(
@@ -87,7 +85,7 @@ class View:
                 f"give it in the input, let an earlier node write it, or declare a default in {self.schema}"
             )
         try:
-            return self.build(seen)
+            return self.build(seen)  # type: ignore[misc]  # only asked where there is an instance to build
         except Exception as error:
             raise NodeInputError(f"{reader} takes a {self.schema}, which the state does not make: {error}") from error
 

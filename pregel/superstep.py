@@ -407,10 +407,10 @@ class Superstep:
 
     def _note_causes(self, joins: Sequence[Join]) -> None:
         """Write down who made which node due."""
-        for task, writes in zip(self._tasks, self._results, strict=True):
-            if writes is not None:
-                for name in (*writes.goto, *(send.node for send in writes.sends)):
-                    self._causes.setdefault(name, []).append(task.node.name)
+        results: list[Writes] = self._results  # type: ignore[assignment]
+        for task, writes in zip(self._tasks, results, strict=True):
+            for name in (*writes.goto, *(send.node for send in writes.sends)):
+                self._causes.setdefault(name, []).append(task.node.name)
         for join in joins:
             self._causes.setdefault(join.target, []).append(join.name)
 

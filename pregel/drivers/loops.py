@@ -116,9 +116,17 @@ class TrioLoop:
 
     @asynccontextmanager
     async def group(self) -> AsyncGenerator[Spawn, None]:
-        """Open a trio nursery."""
-        async with self.trio.open_nursery() as nursery:
-            yield nursery.start_soon
+        """Open a trio nursery; an exit that leaves it is bare, as it is on asyncio."""
+        try:
+            async with self.trio.open_nursery() as nursery:
+                yield nursery.start_soon
+        except BaseExceptionGroup as group:
+            left: BaseException | None = group.subgroup((KeyboardInterrupt, SystemExit))
+            while isinstance(left, BaseExceptionGroup):
+                left = left.exceptions[0]
+            if left is None:
+                raise
+            raise left from None
 
     def call_soon(self, call: Callable[[], Any]) -> None:
         """Call something on the loop, from any thread."""
