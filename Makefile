@@ -6,7 +6,7 @@ TREE   ?= .
 
 # The pure core, which is covered to the last branch.
 CORE := pregel/types.py,pregel/errors.py,pregel/node.py,pregel/network.py,pregel/task.py,pregel/runtime.py,$(\
-)pregel/writes.py,pregel/barrier.py,pregel/plan.py,pregel/superstep.py,pregel/attempt.py,pregel/routing.py,pregel/managed.py,pregel/mutation.py,pregel/door.py,$(\
+)pregel/writes.py,pregel/barrier.py,pregel/plan.py,pregel/superstep.py,pregel/attempt.py,pregel/routing.py,pregel/managed.py,pregel/text.py,pregel/mutation.py,pregel/door.py,$(\
 )pregel/config.py,pregel/lowlevel.py
 
 .DEFAULT_GOAL := help
@@ -31,17 +31,17 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	@touch $@
 
 demo: $(VENV)/.cli  ## audit a source tree with a parallel graph (TREE=path, default: this repository)
-	$(BIN)/python -m examples.audit $(TREE)
+	$(BIN)/python -m examples.audit "$(TREE)"
 
-test: $(VENV)/.dev  ## everything a change must pass, with coverage of channels/ and the pure core
+test: $(VENV)/.dev  ## the whole suite, with coverage of channels/ and the pure core
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report --include='channels/*,$(CORE)' --fail-under=100
 
 test-fast: $(VENV)/.dev  ## the unit suite, for the inner loop
-	$(BIN)/python -m pytest -m 'not slow' --quiet
+	$(BIN)/python -m pytest tests/unit --quiet
 
 test-all: $(VENV)/.dev  ## the nightly sizes: the unit suite 20 times in random order, large hypothesis profiles
-	for round in $$(seq 20); do $(BIN)/python -m pytest -m 'not slow' --quiet || exit 1; done
+	for round in $$(seq 20); do $(BIN)/python -m pytest tests/unit --quiet || exit 1; done
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
 
 check: $(VENV)/.dev  ## ruff, formatting, mypy --strict
@@ -57,4 +57,4 @@ bench: $(VENV)/.bench  ## measure against LangGraph and the bare floor; ARGS='--
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove what the chores made
-	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist *.egg-info .coverage .coverage.* .hypothesis .mypy_cache .ruff_cache .pytest_cache

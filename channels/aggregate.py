@@ -6,7 +6,7 @@ import operator
 from copy import deepcopy
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pregel.channels.base import MISSING, Channel, Overwrite, overwritten
 
@@ -45,6 +45,7 @@ class BinaryOperatorAggregate(Channel):
         ValueError: Both `initial` and `initial_factory` are given.
     """
 
+    clears: ClassVar[bool] = False
     __slots__ = ("appends", "fold", "initial_factory", "initial_value", "operator", "prepare")
 
     def __init__(

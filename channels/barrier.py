@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pregel.channels.base import MISSING, Channel, InvalidUpdateError, overwritten
 
@@ -21,6 +21,7 @@ class NamedBarrierValue(Channel):
     """
 
     __slots__ = ("names",)
+    clears: ClassVar[bool] = False
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = frozenset(names)

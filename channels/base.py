@@ -98,6 +98,8 @@ class Channel(ABC):
 
     #: Whether the value is forgotten at a barrier that brings no update: such channels are asked with `()`.
     resets: ClassVar[bool] = False
+    #: Whether `apply` or `consume` may return `MISSING` where there was a value.
+    clears: ClassVar[bool] = True
     #: Whether the value belongs into checkpoints.
     tracked: ClassVar[bool] = True
 

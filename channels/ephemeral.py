@@ -22,6 +22,7 @@ class EphemeralValue(LastValue):
 
     __slots__ = ("guard",)
     resets: ClassVar[bool] = True
+    clears: ClassVar[bool] = True
 
     def __init__(self, guard: bool = True) -> None:  # noqa: FBT001, FBT002 - LangGraph's public shape
         self.guard = checked_guard(guard)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 from pregel.channels.base import MISSING, Channel, ConcurrentUpdateError, InvalidUpdateError, overwritten
 
@@ -37,6 +37,7 @@ class KeyedValue(Channel):
     """
 
     __slots__ = ()
+    clears: ClassVar[bool] = False
 
     def initial(self) -> dict[Any, Any]:
         """Return the empty mapping."""

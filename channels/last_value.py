@@ -16,6 +16,7 @@ class LastValue(Channel):
     """Holds the value written last; a superstep may bring one. The channel of a field without a marker."""
 
     __slots__ = ()
+    clears: ClassVar[bool] = False
 
     def apply(self, value: Any, updates: Sequence[Any]) -> Any:  # noqa: ARG002 - the old value plays no part
         """Return the one update (one `Overwrite` replaces any others).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pregel.channels.base import MISSING, Channel, InvalidUpdateError, overwritten
 
@@ -21,6 +21,7 @@ class Topic(Channel):
     """
 
     __slots__ = ("accumulate", "item")
+    clears: ClassVar[bool] = False
 
     def __init__(self, item: Any = Any, accumulate: bool = False) -> None:  # noqa: FBT001, FBT002 - LangGraph's shape
         self.item = item

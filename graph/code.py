@@ -34,7 +34,7 @@ class CodeFacts:
     code: Code
     #: The schema that its first parameter is annotated with, or None.
     reads: Any = None
-    #: Its annotated result; `MISSING_ANNOTATION` where there is none.
+    #: Its annotated result; `inspect.Parameter.empty` where there is none.
     returns: Any = inspect.Parameter.empty
 
     @property

@@ -32,8 +32,9 @@ from pregel.graph.state import ContextT, InputT, OutputT, StateT
 from pregel.main import Pregel
 from pregel.network import Network
 from pregel.node import Branch, Code, Field, Join, Node, View
+from pregel.text import show
 from pregel.types import END, START
-from pregel.writes import fault, show
+from pregel.writes import fault
 
 if TYPE_CHECKING:
     from pregel.graph.draw import Drawing
@@ -468,7 +469,7 @@ def instance_reader(schemas: list[Schema]) -> Callable[[Any], Mapping[str, Any] 
 def context_reader(declared: Any, graph: str) -> Callable[[Any], Any]:
     """Return what checks the `context=` of a run.
 
-    A mapping becomes an instance where the context schema is a class that makes instances.
+    A mapping becomes an instance where the context schema is a class that makes instances, and nothing one of defaults.
     """
     if declared is None:
         return lambda context: context
@@ -476,6 +477,8 @@ def context_reader(declared: Any, graph: str) -> Callable[[Any], Any]:
     checks = {name: checker(spec.annotation) for name, spec in schema.fields.items() if schema.kind != "pydantic"}
 
     def read(context: Any) -> Any:
+        if context is None and schema.kind != "typeddict" and not schema.required:
+            return schema.build({})
         if context is None or (schema.kind != "typeddict" and isinstance(context, schema.source)):
             return context
         if not isinstance(context, Mapping):

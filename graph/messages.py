@@ -18,6 +18,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from pregel.errors import InvalidUpdateError, nearest
+from pregel.text import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +45,6 @@ REMOVE_ALL_MESSAGES: Final = "__remove_all__"
 #: A text, or a list of texts and content blocks (dicts with a "type").
 Content: TypeAlias = str | list[str | dict[str, Any]]
 
-SHOWN = 80  # characters of a value in an error message
 PAIR = 2
 
 
@@ -387,10 +387,8 @@ def plain_call(call: Any) -> Any:
 
 def refusal(value: Any, reason: str, hint: str = "") -> InvalidUpdateError:
     """Return the error for a value that can't be a message."""
-    shown = repr(value)
-    shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
     return InvalidUpdateError(
-        f"add_messages can't take {shown} ({type(value).__name__}): {reason}.{hint} It takes a message, a text, "
+        f"add_messages can't take {show(value)}: {reason}.{hint} It takes a message, a text, "
         'a (role, text) pair, a dict with "role" and "content", or a list of these; '
         f"the roles are {', '.join(sorted(ROLES))}"
     )

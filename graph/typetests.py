@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pregel.graph.annotations import TOWER, describe
+from pregel.text import shortened
 
 __all__ = [
     "ANYTHING",
@@ -184,9 +185,3 @@ def wrong(value: Any, expected: str) -> Fault:
 def inside(where: str, fault: Fault) -> Fault:
     """Return a fault as seen from the container."""
     return where + fault[0], fault[1]
-
-
-def shortened(value: Any) -> str:
-    """Return a value as a short text."""
-    text = repr(value)
-    return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 3]}..."

@@ -95,7 +95,7 @@ async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a cal
                 choice = path(shown, **filled(code, task, run)) if code.inject else path(shown)
             writes = routed(choice, branch, writes, task, network)
     except Exception as raised:  # noqa: BLE001 - whatever user code raises is how the task ended
-        return TaskFailed(task, explained(raised, task, network, given))
+        return TaskFailed(task, explained(raised, task, network, given if task.step else {**values, **dict(task.arg)}))
     return make(TaskDone, (task, writes))
 
 
@@ -108,7 +108,7 @@ def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
         elif kind == "writer":
             made[name] = run.writer
         else:
-            made[name] = runtime_of((task, run, []))
+            made[name] = runtime_of(task, run)
     return made
 
 
@@ -137,7 +137,7 @@ def explained(raised: Exception, task: Task, network: Network, given: Any) -> Ex
         error.__cause__ = raised
     notes = [f"In graph {network.name!r}, node {task.node.name!r}, superstep {task.step}, task {task.id}."]
     name = error.args[0] if isinstance(error, KeyError) and error.args else None
-    reads_state = task.arg is MISSING and isinstance(given, dict)
+    reads_state = (task.arg is MISSING or not task.step) and isinstance(given, dict)
     if reads_state and isinstance(name, str) and name in network.fields and name not in given:
         writers = [node.name for node in network.nodes.values() if node.may_write is None or name in node.may_write]
         notes.append(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING, ConcurrentUpdateError, InvalidUpdateError, Overwrite
 from pregel.errors import InvalidConcurrentUpdateError, ReducerError
-from pregel.writes import show
+from pregel.text import show
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pregel.barrier import grouped
 from pregel.channels.base import MISSING, Overwrite
-from pregel.config import RunOptions
+from pregel.config import RunOptions, merged_config, read_config
 from pregel.runtime import current_frame
 from pregel.session import Session
 from pregel.types import Command
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pregel.main import Pregel
+    from pregel.runtime import Run
 
 __all__ = ["Child", "Giving"]
 
@@ -61,7 +62,7 @@ class Child:
         graph = self.graph
         session = Session(
             graph._network,  # noqa: SLF001 - a child is a graph run from inside
-            RunOptions(run.limit, run.max_concurrency, run.config),
+            self.options(run),
             context=graph._read_context(run.context),  # noqa: SLF001 - see above
             on_failure=graph._on_failure,  # noqa: SLF001 - see above
             around=frame,
@@ -72,6 +73,14 @@ class Child:
         else:
             session.start(graph._door.updates(given, session.run.new_id))  # noqa: SLF001 - see above
         return session
+
+    def options(self, run: Run) -> RunOptions:
+        """Return the options of a run of the child: those of the run around it, under those bound to the child."""
+        bound = self.graph._config  # noqa: SLF001 - see above
+        if bound is None:
+            return RunOptions(run.limit, run.max_concurrency, run.config)
+        outer = {**run.config, "recursion_limit": run.limit, "max_concurrency": run.max_concurrency}
+        return read_config(merged_config(outer, bound))
 
     def answer(self, session: Session) -> list[Command[Any]]:
         """Return what the child asks of the graph around it: its updates, then its commands to that graph."""

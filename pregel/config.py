@@ -59,10 +59,10 @@ class RunOptions:
 
 
 def merged_config(bound: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a config laid over one that was bound before: tags add up, mappings are joined, the rest is replaced."""
+    """Return a config laid over another: tags add up, mappings are joined, and what is not None replaces."""
     if not bound or not isinstance(config, Mapping):
         return bound if config is None else config
-    joined = {**bound, **config}
+    joined = {**bound, **{key: value for key, value in config.items() if value is not None}}
     for key in ("metadata", "configurable"):
         if isinstance(bound.get(key), Mapping) and isinstance(config.get(key), Mapping):
             joined[key] = {**bound[key], **config[key]}

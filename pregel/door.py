@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pregel.errors import InvalidInputError, nearest
+from pregel.text import show
 from pregel.types import Command
-from pregel.writes import admit, fault, new_ids, prepared, show
+from pregel.writes import admit, fault, new_ids, prepared
 
 if TYPE_CHECKING:
     from pregel.network import Network
@@ -49,6 +50,8 @@ class Door:
                     InvalidInputError,
                     f"{where} sets {name!r}, which is private: only nodes write it",
                 )
+            elif name in network.managed:
+                raise InvalidInputError(f"{where} sets {name!r}, which the engine computes: leave it out")
             elif name not in network.fields:
                 fault(
                     network.allowed,

@@ -6,7 +6,7 @@ All derive from `PregelError` or `PregelWarning`. The errors of the channel laye
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pregel.channels.base import (
     ConcurrentUpdateError,
@@ -117,9 +117,6 @@ class IllegalEventError(PregelError):
 
 class StateCarryingError(PregelError):
     """An error at the end of a run that carries the state reached."""
-
-    #: The code of the strictness check, if it is one.
-    code: ClassVar[str | None] = None
 
     def __init__(self, message: str, state: dict[str, Any] | None = None) -> None:
         super().__init__(message)

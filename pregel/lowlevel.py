@@ -28,8 +28,8 @@ from pregel.errors import (
 )
 from pregel.network import Network
 from pregel.node import Code, Field, Injection, Node, View
+from pregel.text import show
 from pregel.types import START, Command, ExecutorName, Send
-from pregel.writes import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -56,6 +56,13 @@ def check_untouched(
             )
 
 
+def attributes(value: object) -> dict[str, Any]:
+    """Return what an object holds, in its `__dict__` and in its slots."""
+    slots = [name for kind in type(value).__mro__ for name in kind.__dict__.get("__slots__", ())]
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name) and name != "__dict__"}
+    return {**held, **getattr(value, "__dict__", {})}
+
+
 def differs(one: Any, other: Any, seen: frozenset[tuple[int, int]] = frozenset()) -> bool:
     """Return whether two values certainly differ in what they hold; objects without equality by their attributes."""
     if one is other or (id(one), id(other)) in seen:
@@ -68,7 +75,7 @@ def differs(one: Any, other: Any, seen: frozenset[tuple[int, int]] = frozenset()
     elif isinstance(one, (list, tuple)):
         unlike = len(one) != len(other) or any(differs(*pair, inner) for pair in zip(one, other, strict=True))
     elif type(one).__eq__ is IDENTITY:
-        unlike = differs(getattr(one, "__dict__", None), getattr(other, "__dict__", None), inner)
+        unlike = differs(attributes(one), attributes(other), inner)
     else:
         try:
             unlike = not bool(one == other)

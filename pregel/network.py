@@ -46,8 +46,8 @@ class Network:
     needs_loop: bool = field(init=False)
     #: Whether some code is awaited when there is an event loop.
     uses_loop: bool = field(init=False)
-    #: Whether some field's value is cleared by a barrier that brings no update.
-    resets: bool = field(init=False)
+    #: Whether a barrier may take some field's value away, or has to ask a field that nobody wrote.
+    clears: bool = field(init=False)
     #: The visible fields whose channel may hold a value that is not to be seen yet.
     guarded: tuple[str, ...] = field(init=False)
     #: Whether there are joins.
@@ -57,7 +57,9 @@ class Network:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "visible", frozenset(self.outputs))
-        object.__setattr__(self, "resets", any(rule.channel.resets for rule in self.fields.values()))
+        object.__setattr__(
+            self, "clears", any(rule.channel.clears or rule.channel.resets for rule in self.fields.values())
+        )
         guarded = tuple(name for name in self.outputs if self.fields[name].channel.guards)
         object.__setattr__(self, "guarded", guarded)
         object.__setattr__(self, "joins", any(node.joins for node in self.nodes.values()))

@@ -10,8 +10,9 @@ from pregel.channels.last_value import LastValue
 from pregel.errors import UnknownTargetError, nearest
 from pregel.managed import managed_values
 from pregel.task import Writes, make
+from pregel.text import show
 from pregel.types import Send
-from pregel.writes import destinations, show
+from pregel.writes import destinations
 
 if TYPE_CHECKING:
     from pregel.network import Network

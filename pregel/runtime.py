@@ -114,9 +114,8 @@ def current_frame() -> Frame:
     return frame
 
 
-def runtime_of(frame: Frame) -> Runtime[Any]:
+def runtime_of(task: Task, run: Run) -> Runtime[Any]:
     """Return what a task's code may ask for."""
-    task, run, _ = frame
     return Runtime(run.context, run.writer, run.config, task.node.name, task.step, run.task_id(task))
 
 
@@ -126,4 +125,5 @@ def get_runtime() -> Runtime[Any]:
     Raises:
         OutsideTaskError: None does.
     """
-    return runtime_of(current_frame())
+    task, run, _ = current_frame()
+    return runtime_of(task, run)

@@ -248,7 +248,7 @@ class Superstep:
             return (Finish(error),)
         if triggers:
             self._keep(results, changed)
-        if network.resets:
+        if network.clears:
             self._swap(changed)
         else:
             self.values.update(changed)
@@ -265,7 +265,9 @@ class Superstep:
                 self._phase = Phase.FINISHED
                 return (*emitted, Finish())
         if triggers:
-            results = [*results, self._woken(results)]
+            woken = self._woken(results)
+            # Alone it takes the plan's shortest way; only packets and commands stand beside it.
+            results = [*results, woken] if any(writes.goto or writes.sends for writes in results) else [woken]
         tasks, self._held, settled = plan(network, self.step + 1, results, fired, self._heard, self._held)
         if settled:
             for join in settled:
@@ -333,8 +335,9 @@ class Superstep:
             for join, names in self._heard.items()
         )
         message = (
-            f"graph {self._network.name!r} ended in superstep {self.step} while {waiting}, so it never ran. Route to "
-            "every source of the join, or give the paths that may be skipped an edge of their own [starved-join]"
+            f"graph {self._network.name!r} ended in superstep {self.step} while {waiting}, so it never ran. Let the "
+            'join wait only for those that run (wait="live"), route to every source, or give the paths that may be '
+            "skipped an edge of their own [starved-join]"
         )
         if "starved-join" in self._network.allowed:
             return (Warn(message), Finish())

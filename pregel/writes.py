@@ -20,6 +20,7 @@ from pregel.errors import (
     nearest,
 )
 from pregel.task import Writes
+from pregel.text import show
 from pregel.types import END, START, Command, Send
 
 if TYPE_CHECKING:
@@ -28,24 +29,12 @@ if TYPE_CHECKING:
     from pregel.runtime import Run
     from pregel.task import Task
 
-__all__ = ["admit", "destinations", "fault", "interpret", "prepared", "show"]
+__all__ = ["admit", "destinations", "fault", "interpret", "prepared"]
 
 # The interpreter shares objects of these types: being the same object says nothing about where they come from.
 SHARED_BY_INTERPRETER = (int, float, complex, str, bytes, tuple, frozenset, type(None), Enum)
 
-TEXT_LIMIT = 80
 PAIR = 2
-
-
-def show(value: object) -> str:
-    """Return a value as a short text for a message."""
-    try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001 - a value that can't be shown must not hide what is said about it
-        text = f"<no text: its repr raised {type(error).__name__}>"
-    if len(text) > TEXT_LIMIT:
-        text = f"{text[: TEXT_LIMIT - 3]}..."
-    return f"{text} ({type(value).__name__})"
 
 
 def fault(allowed: frozenset[str], code: str, kind: type[PregelError], message: str) -> None:

@@ -146,7 +146,7 @@ class AsyncDriver:
             return TaskFailed(task, NodeCancelledError(message))
 
     async def offload(self, call: Callable[..., Any], given: Any, extra: dict[str, Any]) -> Any:
-        """Call sync code of a node whose other code is awaited."""
+        """Call the sync code of a node whose paths are awaited. Paths run where their task is: they are short."""
         return await self.in_thread(partial(copy_context().run, partial(call, given, **extra)))
 
     async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:

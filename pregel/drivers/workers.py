@@ -97,6 +97,6 @@ def set_thread_limit(limit: int) -> None:
     Raises:
         InvalidConfigError: The limit is not at least 1.
     """
-    if limit < 1:
-        raise InvalidConfigError(f"the thread limit is at least 1, not {limit}")
+    if type(limit) is not int or limit < 1:
+        raise InvalidConfigError(f"the thread limit is a whole number of at least 1, not {limit!r}")
     workers.limit = limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,10 @@ from pregel.errors import InvalidInputError, PregelError, nearest
 from pregel.session import Session
 from pregel.superstep import TaskFailed
 from pregel.task import Task
+from pregel.text import show
 from pregel.writes import admit, fault, new_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pregel.main import Pregel
     from pregel.superstep import Emit, Event
     from pregel.types import Send
@@ -118,7 +118,10 @@ def values_of(graph: Pregel, state: Any, session: Session) -> dict[str, Any]:
     where = f"the state given to run_node for graph {network.name!r}"
     values = network.initial_values()
     ids = new_ids(session.run.new_id, "input")
-    for name, value in graph._door.mapping(state, where).items():  # noqa: SLF001 - as above
+    given = state if isinstance(state, Mapping) else network.updates_of(state)
+    if given is None:
+        raise InvalidInputError(f"{where} is {show(state)}: give a mapping of fields, or an instance of its schema")
+    for name, value in given.items():
         field = network.fields.get(name)
         if field is None:
             known = ", ".join(sorted(network.fields))

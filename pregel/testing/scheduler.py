@@ -39,7 +39,7 @@ class SeededRun:
 
     seed: int
     #: What `invoke` returns, or None if the run failed.
-    result: dict[str, Any] | None
+    result: Any
     #: What the run failed with, if it did.
     error: Exception | None
     #: What happened, as `pregel.testing.trace` tells it.
@@ -86,7 +86,7 @@ def run_seeded(
     parts: list[Emit] = []
     session.connect(parts.append, custom=session.custom)
     session.run = replace(session.run, max_concurrency=1)
-    result: dict[str, Any] | None = None
+    result: Any = None
     error: Exception | None = None
     try:
         if session.network.needs_loop:
@@ -94,7 +94,7 @@ def run_seeded(
         else:
             with closing(SeededDriver(session, Random(seed)).perform(session.commands)) as made:  # noqa: S311
                 parts.extend(made)
-        result = session.result()
+        result = graph._result(session)  # noqa: SLF001 - what `invoke` returns
     except Exception as raised:
         if raised is not recorder.error:
             raise

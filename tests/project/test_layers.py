@@ -25,6 +25,7 @@ LAYERS = (
         "pregel.attempt",
         "pregel.routing",
         "pregel.managed",
+        "pregel.text",
         "pregel.mutation",
         "pregel.door",
         "pregel.lowlevel",

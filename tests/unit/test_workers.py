@@ -61,8 +61,9 @@ def test_idle_threads_are_used_again():
 def test_the_limit_can_be_set_and_must_be_a_number_of_threads():
     before = workers.thread_limit()
     assert before == workers.DEFAULT_THREAD_LIMIT == 128
-    with pytest.raises(InvalidConfigError, match="at least 1, not 0"):
-        workers.set_thread_limit(0)
+    for wrong in (0, 1.5, True, "3"):
+        with pytest.raises(InvalidConfigError, match=f"a whole number of at least 1, not {wrong!r}"):
+            workers.set_thread_limit(wrong)
     workers.set_thread_limit(5)
     try:
         assert workers.thread_limit() == 5
