@@ -312,8 +312,9 @@ class Compiler:
         start = Node(
             START, -1, Code(START), View(), targets=tuple(targets[START]), branches=tuple(branches.get(START, ()))
         )
+        known = leads_to(Reach(nodes, start), {source for leads in live for source in leads}) if live else {}
         for leads in live:  # where a source can be reached from is known when all nodes are linked
-            leads.update(leads_to(Reach(nodes, start), leads))
+            leads.update({source: known[source] for source in leads})
         self.check_reach(nodes, start)
         return Network(
             self.name,

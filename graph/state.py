@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 from typing_extensions import TypeVar
 
 from pregel.errors import STRICTNESS_CODES, GraphDefinitionError, nearest
+from pregel.names import check_executor, check_name
 from pregel.types import END, START
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ OutputT = TypeVar("OutputT", default=StateT)
 #: A path function's answers, given by name or as a list of nodes.
 PathMap = Mapping[Hashable, str] | Sequence[str]
 WAITS = ("all", "live")
-EXECUTORS = ("inline", "thread")
-# In streams of nested graphs these separate a node from its task, and one graph from the next.
-RESERVED_CHARACTERS = "|:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,22 +282,6 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         return compile_graph(self, name=name, executor=executor, on_failure=on_failure, debug=debug)
 
 
-def check_name(name: str) -> None:
-    """Check a node's name.
-
-    Raises:
-        GraphDefinitionError: It is empty, reserved, or has a reserved character.
-    """
-    if not name or name.startswith("__"):
-        raise GraphDefinitionError(
-            f"a node can't be named {name!r}: names are not empty, and those that begin with two underscores belong to "
-            "the engine"
-        )
-    for character in RESERVED_CHARACTERS:
-        if character in name:
-            raise GraphDefinitionError(f"a node can't be named {name!r}: {character!r} separates names in streams")
-
-
 def check_ends(start_key: object, end_key: object) -> None:
     """Check that an edge leads from a name, or a list of names, to a name.
 
@@ -313,15 +295,3 @@ def check_ends(start_key: object, end_key: object) -> None:
                 f"the edge {start_key!r} -> {end_key!r} names {name!r}: an edge leads from a node's name, or a list of "
                 "names, to a node's name"
             )
-
-
-def check_executor(executor: str, where: str) -> None:
-    """Check where code shall run.
-
-    Raises:
-        GraphDefinitionError: There is no such executor.
-    """
-    if executor not in EXECUTORS:
-        raise GraphDefinitionError(
-            f"executor of {where} is 'inline' or 'thread', not {executor!r}.{nearest(executor, EXECUTORS)}"
-        )

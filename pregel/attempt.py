@@ -7,6 +7,7 @@ needs no event loop. It raises nothing that is an `Exception`: how a task ended 
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
@@ -56,7 +57,7 @@ async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a cal
     given: Any = MISSING
     seen: dict[str, Any] | None = None
     copies: dict[str, Any] = {}
-    FRAME.set((task, run, []))
+    FRAME.set((task, run, count()))
     try:
         if task.step == 0:
             writes = Writes(task.arg, node.targets)

@@ -10,11 +10,11 @@ import inspect
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from operator import itemgetter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pregel.callables import read_callable
 from pregel.channels.base import MISSING, Channel
 from pregel.channels.topic import Topic
 from pregel.door import Door
@@ -26,8 +26,9 @@ from pregel.errors import (
     UnreachableNodeError,
     nearest,
 )
+from pregel.names import check_executor, check_name
 from pregel.network import Network
-from pregel.node import Code, Field, Injection, Node, View
+from pregel.node import Code, Field, Node, View
 from pregel.text import show
 from pregel.types import START, Command, ExecutorName, Send
 
@@ -36,16 +37,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["ChannelNode", "NodeBuilder", "Write", "compile_channels"]
-
-INJECTED: Final[Mapping[str, Injection]] = {"config": "config", "writer": "writer", "runtime": "runtime"}
-EXECUTORS: Final[tuple[str, ...]] = get_args(ExecutorName)
-RESERVED_CHARACTERS: Final = ("|", ":")
-POSITIONAL = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.VAR_POSITIONAL,
-)
-VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class Write(NamedTuple):
@@ -265,10 +256,7 @@ def compile_channels(
             is no channel, node or function.
     """
     where = f"graph {name!r}"
-    if executor not in EXECUTORS:
-        raise GraphDefinitionError(
-            f"executor of {where} is 'inline' or 'thread', not {executor!r}.{nearest(executor, EXECUTORS)}"
-        )
+    check_executor(executor, where)
     fields = {channel: field_of(channel, given, where) for channel, given in channels.items()}
     inputs = door_channels("input_channels", input_channels, fields, where)
     outputs = door_channels("output_channels", output_channels, fields, where)
@@ -305,7 +293,7 @@ def field_of(name: str, given: Any, where: str) -> Field:
     Raises:
         GraphDefinitionError: It is no channel, or a class that needs parameters; or the name can't be one.
     """
-    check_name("channel", name, where)
+    check_name(name, f"a channel of {where}", "")
     channel = given
     if isinstance(given, type) and issubclass(given, Channel):
         try:
@@ -320,24 +308,6 @@ def field_of(name: str, given: Any, where: str) -> Field:
             f"the channel {name!r} of {where} is {show(given)}: give a channel of pregel.channels, such as LastValue()"
         )
     return Field(name, channel, prepare=getattr(channel, "prepare", None))
-
-
-def check_name(kind: str, name: object, where: str) -> None:
-    """Check the name of a channel or node.
-
-    Raises:
-        GraphDefinitionError: It is no text, empty, or reserved.
-    """
-    if not isinstance(name, str) or not name or name.startswith("__"):
-        raise GraphDefinitionError(
-            f"a {kind} of {where} can't be named {name!r}: names are texts that are not empty, and those that begin "
-            "with two underscores belong to the engine"
-        )
-    for character in RESERVED_CHARACTERS if kind == "node" else ():
-        if character in name:
-            raise GraphDefinitionError(
-                f"a node of {where} can't be named {name!r}: {character!r} separates names in streams"
-            )
 
 
 def door_channels(option: str, given: str | Sequence[str], fields: Mapping[str, Field], where: str) -> tuple[str, ...]:
@@ -374,7 +344,7 @@ def built_node(name: str, given: Any, fields: Mapping[str, Field], where: str) -
     Raises:
         GraphDefinitionError: It is no node, subscribes to nothing, does nothing, or names an unknown channel.
     """
-    check_name("node", name, where)
+    check_name(name, f"a node of {where}")
     node = given.build() if isinstance(given, NodeBuilder) else given
     place = f"node {name!r} of {where}"
     if not isinstance(node, ChannelNode):
@@ -507,23 +477,9 @@ def code_of(name: str, action: Any, updates: Updates, where: str) -> Code:
     """
     if action is MISSING:
         return Code(name, updates)
-    if hasattr(action, "invoke") or hasattr(action, "ainvoke"):
-        call, acall = getattr(action, "invoke", None), getattr(action, "ainvoke", None)
-        inject = injections(call or acall, where, strangers=False)
-        return Code(name, call and called(call, updates), acall and awaited(acall, updates), inject)
-    if not callable(action):
-        raise GraphDefinitionError(
-            f"{where} runs {show(action)}: give a function, or an object with `invoke` (or `ainvoke`)"
-        )
-    inject = injections(action, where, strangers=True)
-    function: Any = action
-    while isinstance(function, partial):
-        function = function.func
-    if not inspect.isroutine(function):
-        function = function.__call__
-    if inspect.iscoroutinefunction(function):
-        return Code(name, None, awaited(action, updates), inject)
-    return Code(name, called(action, updates), None, inject)
+    code = read_callable(action, name, where).code
+    call = code.call and called(code.call, updates)
+    return Code(name, call, code.acall and awaited(code.acall, updates), code.inject)
 
 
 def called(call: Callable[..., Any], updates: Updates) -> Callable[..., dict[str, Any]]:
@@ -538,36 +494,6 @@ def awaited(acall: Callable[..., Any], updates: Updates) -> Callable[..., Any]:
         return updates(await acall(given, **injected))
 
     return run
-
-
-def injections(action: Any, where: str, *, strangers: bool) -> dict[str, Injection]:
-    """Return which parameters, after what the node reads, are filled with what.
-
-    Args:
-        action: What is called.
-        where: How messages name the node.
-        strangers: Whether a parameter that nothing fills is an error; runnables have parameters of their own.
-
-    Raises:
-        GraphDefinitionError: There is no positional parameter, or one without default that nothing fills.
-    """
-    try:
-        parameters = [*inspect.signature(action).parameters.values()]
-    except (TypeError, ValueError):  # a builtin that does not tell
-        return {}
-    if not parameters or parameters[0].kind not in POSITIONAL:
-        raise GraphDefinitionError(f"{where} runs a function without a positional parameter for what the node reads")
-    found: dict[str, Injection] = {}
-    for parameter in parameters[1:]:
-        if parameter.name in INJECTED and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
-            found[parameter.name] = INJECTED[parameter.name]
-        elif strangers and parameter.kind not in VARIADIC and parameter.default is inspect.Parameter.empty:
-            raise GraphDefinitionError(
-                f"{where} runs a function with a parameter {parameter.name!r} that nothing fills."
-                f"{nearest(parameter.name, INJECTED)} After what the node reads it may take {listed(INJECTED)}; give "
-                "others a default, or bind them with functools.partial"
-            )
-    return found
 
 
 def listed(names: Iterable[object]) -> str:

@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 
 from pregel.config import merged_config, read_config, read_modes, read_on_failure, read_version
 from pregel.lowlevel import compile_channels
-from pregel.runtime import FRAME
+from pregel.runtime import FRAME, numbered
 from pregel.session import Session
 from pregel.types import StreamPart
 
@@ -284,7 +284,7 @@ class Pregel(Generic[ResultT]):
         from pregel.batch import run_all  # noqa: PLC0415 - most programs never run a batch
 
         limit = read_config(merged_config(self._config, config)).max_concurrency
-        calls = [partial(self.invoke, each, config, **options) for each in inputs]
+        calls = [numbered(partial(self.invoke, each, config, **options)) for each in inputs]
         return run_all(calls, limit, keep_errors=return_exceptions)
 
     async def abatch(
@@ -299,7 +299,7 @@ class Pregel(Generic[ResultT]):
         from pregel.batch import run_all_async  # noqa: PLC0415 - most programs never run a batch
 
         limit = read_config(merged_config(self._config, config)).max_concurrency
-        calls = [partial(self.ainvoke, each, config, **options) for each in inputs]
+        calls = [numbered(partial(self.ainvoke, each, config, **options)) for each in inputs]
         return await run_all_async(calls, limit, keep_errors=return_exceptions)
 
     def _session(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from pregel.errors import OutsideTaskError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pregel.superstep import Emit
     from pregel.task import Task
     from pregel.types import StreamWriter
 
-__all__ = ["FRAME", "Frame", "Run", "Runtime", "get_runtime"]
+__all__ = ["FRAME", "Frame", "Run", "Runtime", "Token", "current_frame", "get_runtime", "numbered", "runtime_of"]
 
 ContextT = TypeVar("ContextT")
 
@@ -91,9 +91,9 @@ class Run:
         return "|".join((*self.namespace, task.id))
 
 
-#: The task that runs the current code, its run, and the runs that took place inside it so far (for their number). A
-#: bare tuple: each task makes one.
-Frame = tuple["Task", Run, list[None]]
+#: The task that runs the current code, its run, and the numbers of the runs that it holds. A bare tuple: each task
+#: makes one.
+Frame = tuple["Task", Run, "Iterator[int]"]
 
 #: Set in the context of each task, and nowhere else.
 FRAME: Final[ContextVar[Frame]] = ContextVar("pregel_frame")
@@ -112,6 +112,24 @@ def current_frame() -> Frame:
             "edges. In a thread that a node starts by itself, run the code in contextvars.copy_context()"
         )
     return frame
+
+
+def numbered(call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a call that holds the next of the current task's runs, in whatever thread and order it is made.
+
+    Runs that a task starts side by side would else be numbered, and so named, by luck.
+    """
+    frame = FRAME.get(None)
+    if frame is None:
+        return call
+    task, run, numbers = frame
+    mine = iter((next(numbers),))
+
+    def held() -> Any:
+        FRAME.set((task, run, mine))
+        return call()
+
+    return held
 
 
 def runtime_of(task: Task, run: Run) -> Runtime[Any]:

@@ -88,9 +88,9 @@ class Session:
 
     def enter(self, around: Frame) -> None:
         """Let the run take place inside a task of another one: its parts and ids are part of that run's."""
-        task, outer, before = around
-        label = f"{task.node.name}:{task.id}" + (f":{len(before)}" if before else "")
-        before.append(None)
+        task, outer, numbers = around
+        number = next(numbers)
+        label = f"{task.node.name}:{task.id}" + (f":{number}" if number else "")
         self.run = replace(
             self.run,
             namespace=(*outer.namespace, label),

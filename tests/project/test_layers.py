@@ -26,6 +26,8 @@ LAYERS = (
         "pregel.routing",
         "pregel.managed",
         "pregel.text",
+        "pregel.names",
+        "pregel.callables",
         "pregel.mutation",
         "pregel.door",
         "pregel.lowlevel",

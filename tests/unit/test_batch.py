@@ -113,3 +113,25 @@ def test_a_bound_limit_holds(door):
     graph = StateGraph(State).add_node("node", square).add_edge(START, "node").add_edge("node", "node").compile()
     with pytest.raises(RecursionError, match="has run 3 supersteps"):
         door.invoke(graph.with_config({"recursion_limit": 3}), {"n": 1})
+
+
+def test_runs_of_a_batch_inside_a_node_are_named_by_their_inputs_and_not_by_luck(door):
+    seen = {}
+
+    def inner(state, runtime):
+        seen[state["n"]] = runtime.task_id
+        return {}
+
+    graph = compiled(inner)
+
+    async def abatched(state):
+        await graph.abatch([{"n": number} for number in range(8)])
+        return {}
+
+    def batched(state):
+        graph.batch([{"n": number} for number in range(8)])
+        return {}
+
+    door.invoke(compiled(batched if door.way == "sync" else abatched), {"n": 1})
+    names = ["node:1:0:node", *(f"node:1:0:node:{number}" for number in range(1, 8))]
+    assert [seen[number] for number in range(8)] == [f"{name}|1:0:node" for name in names]
