@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pregel.lazy import lazily
 
 if TYPE_CHECKING:
     from pregel.graph.compile import CompiledStateGraph
@@ -43,15 +44,4 @@ _HOMES = {
     "add_messages": "pregel.graph.messages",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its home when it is first used (PEP 562): messages need pydantic, graphs may not."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pregel.graph' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

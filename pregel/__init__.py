@@ -6,8 +6,9 @@ snapshot, and at the barrier each channel applies its rule once. The names here 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pregel.lazy import lazily
 
 if TYPE_CHECKING:
     from pregel.channels.base import Overwrite
@@ -57,15 +58,4 @@ _HOMES = {
     "add_messages": "pregel.graph.messages",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its home (PEP 562), so that `import pregel` alone stays cheap."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pregel' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -181,3 +181,9 @@ def test_the_search_for_machine_paths_can_fail(folder):
     inside = f"/{folder}/somebody"
     assert MACHINE_PATH.search(f"see {inside}")
     assert not MACHINE_PATH.search(f"https://example.org{inside}")
+
+
+def test_every_relative_link_leads_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links {target}, which is not there"

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from pregel import START, Send, StateGraph
+from tests.leftovers import nothing_left
 
 
 class State(TypedDict):
@@ -63,21 +64,6 @@ class Sleepers:
             await anyio.sleep_forever()
         finally:
             self.ended.append(number)
-
-
-@contextlib.asynccontextmanager
-async def nothing_left(door):
-    """Check that no task of the event loop outlives the block."""
-    if door.way == "asyncio":
-        before = asyncio.all_tasks()
-        yield
-        assert asyncio.all_tasks() == before
-    else:
-        import trio
-
-        before = trio.lowlevel.current_statistics().tasks_living
-        yield
-        assert trio.lowlevel.current_statistics().tasks_living == before
 
 
 @pytest.mark.parametrize("awaits", [False, True])

@@ -1,6 +1,5 @@
 """A compiled graph as a node of another, or called inside a node: what goes in, what comes back, and its errors."""
 
-import asyncio
 import contextlib
 import operator
 import threading
@@ -40,6 +39,7 @@ from pregel.errors import (
 )
 from pregel.graph.messages import REMOVE_ALL_MESSAGES, AIMessage, HumanMessage, RemoveMessage
 from pregel.runtime import get_runtime
+from tests.leftovers import nothing_left
 
 may_warn = pytest.mark.filterwarnings("ignore::pregel.errors.PregelWarning")
 
@@ -1017,21 +1017,6 @@ class Sleeper:
             await anyio.sleep_forever()
         finally:
             self.ended = True
-
-
-@contextlib.asynccontextmanager
-async def nothing_left(door):
-    """Check that no task of the event loop outlives the block."""
-    if door.way == "asyncio":
-        before = asyncio.all_tasks()
-        yield
-        assert asyncio.all_tasks() == before
-    else:
-        import trio
-
-        before = trio.lowlevel.current_statistics().tasks_living
-        yield
-        assert trio.lowlevel.current_statistics().tasks_living == before
 
 
 @pytest.mark.parametrize("beside", [False, True])
