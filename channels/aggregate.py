@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pregel.channels.base import MISSING, Channel, Overwrite, overwritten
+from pregel.channels.base import MISSING, Channel, InvalidUpdateError, Overwrite, overwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,6 +76,7 @@ class BinaryOperatorAggregate(Channel):
 
         Raises:
             ConcurrentUpdateError: Two `Overwrite`s.
+            InvalidUpdateError: The reducer returned a marker.
             Exception: Whatever the reducer raises.
         """
         replaced = overwritten(updates)
@@ -83,9 +84,12 @@ class BinaryOperatorAggregate(Channel):
             return replaced
         if value is MISSING:
             value, updates = updates[0], updates[1:]
-        if len(updates) == 1:
-            return self.operator(value, updates[0])
-        return self.fold(value, updates) if updates else value
+        if not updates:
+            return value
+        result = self.operator(value, updates[0]) if len(updates) == 1 else self.fold(value, updates)
+        if result is MISSING or type(result) is Overwrite:
+            raise InvalidUpdateError(f"the reducer returned {result!r}, which is no value")
+        return result
 
     def parameters(self) -> tuple[Any, ...]:
         """Return the reducer (by identity, but equal methods of builtins are equal) and the initial value."""

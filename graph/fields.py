@@ -235,6 +235,8 @@ def is_reducer(item: Any, where: str) -> bool:
     """
     if not callable(item) or isinstance(item, (type, NewType)) or get_origin(item) is not None:
         return False
+    if inspect.iscoroutinefunction(item) or inspect.isgeneratorfunction(item):
+        raise SchemaError(f"{where}: {label(item)} is async or a generator, and a reducer returns the new value itself")
     try:
         signature = inspect.signature(item)
     except (TypeError, ValueError):  # builtins such as max have none that can be read

@@ -75,6 +75,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         allow: Collection[str] = (),
         strict: bool = True,
     ) -> None:
+        if isinstance(allow, str) or not isinstance(allow, Collection):
+            raise GraphDefinitionError(f"allow takes a set of codes, not {allow!r}")
         for code in allow:
             if code not in STRICTNESS_CODES:
                 raise GraphDefinitionError(
@@ -134,7 +136,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             raise GraphDefinitionError(f"there is a node {node!r} already: each node needs a name of its own")
         if action is None:
             raise GraphDefinitionError(f"node {node!r} has nothing to run: add_node({node!r}, function)")
-        if isinstance(destinations, str) or not all(isinstance(name, str) for name in destinations):
+        if not is_list_of_names(destinations):
             raise GraphDefinitionError(
                 f"destinations of node {node!r} takes a list of names or a mapping from names, not {destinations!r}"
             )
@@ -280,6 +282,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
         check_executor(executor, "compile")
         return compile_graph(self, name=name, executor=executor, on_failure=on_failure, debug=debug)
+
+
+def is_list_of_names(names: object) -> bool:
+    """Return whether something lists names, or maps from names, and is no text."""
+    listed = isinstance(names, (Sequence, Mapping)) and not isinstance(names, str)
+    return listed and all(isinstance(name, str) for name in names)  # type: ignore[attr-defined]
 
 
 def check_ends(start_key: object, end_key: object) -> None:

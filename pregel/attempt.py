@@ -7,6 +7,7 @@ needs no event loop. It raises nothing that is an `Exception`: how a task ended 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,7 @@ def explained(raised: Exception, task: Task, network: Network, given: Any) -> Ex
             f"written by the input or by the nodes {', '.join(map(repr, writers[:NAMED_WRITERS]))}."
         )
     for note in notes:
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        with suppress(Exception):  # one that takes no notes, such as a frozen dataclass, goes without
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
     return error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING, ConcurrentUpdateError, InvalidUpdateError, Overwrite
 from pregel.errors import InvalidConcurrentUpdateError, ReducerError
-from pregel.text import show
+from pregel.text import show, told
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -66,7 +66,7 @@ def barrier(
                 changed[name] = fold(network, name, value, given, writers)
     for name in fading:
         if name not in changed:
-            changed[name] = fields[name].channel.apply(values[name], ())
+            changed[name] = fold(network, name, values[name], (), tasks)
     if network.joins:
         return changed, *arrivals(heard, tasks)
     return changed, {}, ()
@@ -176,17 +176,22 @@ def blamed(
 ) -> ReducerError:
     """Return the error of a reducer that raised, with the update at which it does (a reducer is pure: ask it again)."""
     channel = network.fields[name].channel
-    for task, update in zip(writers, updates, strict=True):
+    for task, update in zip(writers, updates, strict=bool(updates)):
         right = update.value if isinstance(update, Overwrite) else update
         try:
             value = channel.apply(value, (update,))
         except Exception as again:  # noqa: BLE001 - any error is the one looked for
             return ReducerError(
-                f"the reducer of field {name!r} of graph {network.name!r} raised {type(again).__name__}: {again}, "
+                f"the reducer of field {name!r} of graph {network.name!r} raised {told(again)}, "
                 f"folding an update of {writer(task)} ({type(right).__name__}) into the value ({type(value).__name__})"
             )
+    if not updates:
+        return ReducerError(
+            f"the channel of field {name!r} of graph {network.name!r} raised {told(error)} in superstep "
+            f"{writers[0].step}, which brought it no update"
+        )
     nodes = ", ".join(dict.fromkeys(map(writer, writers)))
     return ReducerError(
-        f"the reducer of field {name!r} of graph {network.name!r} raised {type(error).__name__}: {error}, folding the "
+        f"the reducer of field {name!r} of graph {network.name!r} raised {told(error)}, folding the "
         f"updates of {nodes} at once (its `fold`); one by one they are accepted"
     )

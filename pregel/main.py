@@ -329,7 +329,8 @@ class Pregel(Generic[ResultT]):
             on_failure=self._on_failure if on_failure is None else read_on_failure(on_failure),
             modes=modes,
             subgraphs=subgraphs,
-            around=frame if inside else None,
+            around=frame,
+            tells=inside,
         )
         session.start(self._door.updates(given, session.run.new_id))
         return session

@@ -6,7 +6,9 @@ touched, and the node that did it is named even where others run beside it. It c
 
 from __future__ import annotations
 
+from collections import deque
 from copy import deepcopy
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
@@ -56,6 +58,11 @@ def check_untouched(
             )
 
 
+def comparable(values: Collection[Any]) -> set[Any]:
+    """Return the values that equal a copy of themselves."""
+    return {value for value in values if type(value).__eq__ is not IDENTITY}
+
+
 def attributes(value: object) -> dict[str, Any]:
     """Return what an object holds, in its `__dict__` and in its slots."""
     slots = [name for kind in type(value).__mro__ for name in kind.__dict__.get("__slots__", ())]
@@ -70,11 +77,13 @@ def differs(one: Any, other: Any, seen: frozenset[tuple[int, int]] = frozenset()
     if type(one) is not type(other):
         return True
     inner = seen | {(id(one), id(other))}
-    if isinstance(one, dict):
-        unlike = one.keys() != other.keys() or any(differs(one[key], other[key], inner) for key in one)
-    elif isinstance(one, (list, tuple)):
+    if isinstance(one, dict):  # a copy has its items in the same order
+        unlike = differs(list(one.items()), list(other.items()), inner)
+    elif isinstance(one, (list, tuple, deque)):
         unlike = len(one) != len(other) or any(differs(*pair, inner) for pair in zip(one, other, strict=True))
-    elif type(one).__eq__ is IDENTITY:
+    elif isinstance(one, (set, frozenset)):
+        unlike = len(one) != len(other) or comparable(one) != comparable(other)
+    elif type(one).__eq__ is IDENTITY or is_dataclass(one):
         unlike = differs(attributes(one), attributes(other), inner)
     else:
         try:

@@ -78,6 +78,8 @@ class Run:
     writer: StreamWriter = ignore
     #: The graphs and tasks around this run, outermost first; empty for a run of its own.
     namespace: tuple[str, ...] = ()
+    #: The same for the ids of its tasks; a run inside a task that is read there has no namespace, but a path.
+    path: tuple[str, ...] = ()
     #: Takes the parts of runs inside this one, on any thread; None where nobody reads them.
     publish: Callable[[Emit], None] | None = None
     #: The modes that runs inside this one emit.
@@ -88,7 +90,7 @@ class Run:
 
     def task_id(self, task: Task) -> str:
         """Return a task's id with the path to its run: unique in the outermost run."""
-        return "|".join((*self.namespace, task.id))
+        return "|".join((*self.path, task.id))
 
 
 #: The task that runs the current code, its run, and the numbers of the runs that it holds. A bare tuple: each task

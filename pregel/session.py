@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4, uuid5
 
 from pregel.drivers.sync import SyncDriver
-from pregel.errors import InvalidConfigError
+from pregel.errors import InvalidConfigError, NodeCancelledError
 from pregel.runtime import FRAME, Run, Token, ignore
 from pregel.superstep import Emit, Superstep
 
@@ -37,7 +37,8 @@ class Session:
         on_failure: What becomes of the siblings of a failed task.
         modes: The stream modes that the caller reads here.
         subgraphs: Whether the parts of graphs inside this one are read as well.
-        around: The task inside which this run takes place, if its parts go where that task's parts go.
+        around: The task inside which this run takes place.
+        tells: Whether its parts go where that task's parts go.
         journal: Where the run is a node of another graph, and so can send commands to it: the fields whose updates
             are written down.
     """
@@ -52,12 +53,12 @@ class Session:
         modes: tuple[str, ...] = (),
         subgraphs: bool = False,
         around: Frame | None = None,
+        tells: bool = True,
         journal: Collection[str] | None = None,
     ) -> None:
         self.network = network
         self.reads = "custom" in modes or subgraphs
         self.custom = "custom" in modes
-        inside = FRAME.get(None)
         self.run = Run(
             options.config,
             context,
@@ -67,11 +68,11 @@ class Session:
             nested_modes=modes if subgraphs else (),
             is_node=journal is not None,
             # A run inside a task that was cancelled must not begin anything either, whoever reads its parts.
-            token=Token(None if inside is None else inside[1].token),
+            token=Token(None if around is None else around[1].token),
         )
         if around is not None:
-            self.enter(around)
-            modes = self.run.nested_modes
+            self.enter(around, tells=tells)
+            modes = self.run.nested_modes if tells else modes
         self.machine = Superstep(
             network,
             limit=options.recursion_limit,
@@ -86,18 +87,19 @@ class Session:
         """Take the updates that the input makes."""
         self.commands = self.machine.start(updates)
 
-    def enter(self, around: Frame) -> None:
-        """Let the run take place inside a task of another one: its parts and ids are part of that run's."""
+    def enter(self, around: Frame, *, tells: bool) -> None:
+        """Let the run take place inside a task of another one: its ids, and if it tells its parts, are that run's."""
         task, outer, numbers = around
         number = next(numbers)
         label = f"{task.node.name}:{task.id}" + (f":{number}" if number else "")
         self.run = replace(
             self.run,
-            namespace=(*outer.namespace, label),
-            nested_modes=outer.nested_modes,
+            path=(*outer.path, label),
             new_id=lambda inner, number: outer.new_id(f"{label}|{inner}", number),
         )
-        if outer.publish is not None:
+        if tells:
+            self.run = replace(self.run, namespace=(*outer.namespace, label), nested_modes=outer.nested_modes)
+        if tells and outer.publish is not None:
             self.connect(outer.publish, custom=outer.writer is not ignore)
 
     def connect(self, publish: Callable[[Emit], None], *, custom: bool) -> None:
@@ -154,6 +156,9 @@ class Session:
             try:
                 await driver.perform(self.commands)
             except loop.cancelled:
+                if not self.run.token.cancelled():
+                    message = f"the run of graph {self.network.name!r} was cancelled, and not by who reads it"
+                    failure.append(NodeCancelledError(message))
                 raise
             except BaseException as error:  # noqa: BLE001 - raised again where the parts are read
                 failure.append(error)
@@ -165,6 +170,7 @@ class Session:
             while (part := await mailbox.get()) is not None:
                 yield part
         finally:
+            self.run.token.cancel()
             await stop()
         if failure:
             raise failure.pop()

@@ -24,6 +24,7 @@ from pregel.channels.base import MISSING
 from pregel.errors import GraphRecursionError, IllegalEventError, PregelError, StarvedJoinError
 from pregel.plan import Due, plan, waking
 from pregel.task import Task, Writes, make
+from pregel.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -78,6 +79,8 @@ class Finish(NamedTuple):
 
     error: Exception | None = None
 
+
+ERROR_LIMIT = 2_000  # characters of an error in a part
 
 Event = TaskDone | TaskFailed
 Command = RunTasks | Emit | Warn | Finish
@@ -381,7 +384,7 @@ class Superstep:
             payload: dict[str, Any] = {
                 "id": task.id,
                 "name": name,
-                "error": repr(event.error) if isinstance(event, TaskFailed) else None,
+                "error": shortened(event.error, ERROR_LIMIT) if isinstance(event, TaskFailed) else None,
                 "result": None if writes is None else shaped(writes.updates),
                 "interrupts": [],
             }

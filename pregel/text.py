@@ -19,3 +19,11 @@ def shortened(value: object, limit: int = TEXT_LIMIT) -> str:
 def show(value: object) -> str:
     """Return a value and its type as a short text."""
     return f"{shortened(value)} ({type(value).__name__})"
+
+
+def told(error: BaseException) -> str:
+    """Return an error as a text, also one whose `str` raises."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - as above
+        return type(error).__name__

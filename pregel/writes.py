@@ -73,6 +73,8 @@ def checked(
         PregelError: Of type `kind`: the update has the wrong type.
     """
     inner, check, expected = value, field.check, field.expected
+    if value is MISSING:
+        raise kind(f"{where}: the field {field.name!r} was given MISSING, the absence of a value: leave it out")
     if type(value) is Overwrite:
         inner = value.value
         if field.check_whole is not None:
@@ -149,7 +151,7 @@ def interpret(result: Any, network: Network, task: Task, given: Any, run: Run) -
             destinations(item.goto, network, f"Command(goto=...) of {where}", node.destinations, goto, sends)
         for name, value in pairs:
             field = network.fields.get(name) if isinstance(name, str) else None
-            if name in network.managed:
+            if isinstance(name, str) and name in network.managed:
                 raise InvalidUpdateError(f"{where} updates {name!r}, which the engine computes: leave it out")
             if field is None:
                 fault(
@@ -286,6 +288,8 @@ def destinations(
             if name != END or isinstance(target, Send):
                 raise UnknownTargetError(f"{where} leads to {target_fault(name, target, network)}")
             continue
+        if isinstance(target, Send) and target.arg is MISSING:
+            raise InvalidUpdateError(f"{where} sends MISSING, the absence of a value, to {name!r}: send None")
         if network.live and declared is not None and name not in declared:
             raise UnknownTargetError(
                 f"{where} leads to {name!r}, which it does not declare ({', '.join(declared) or 'it has none'}). "

@@ -20,9 +20,10 @@ import anyio.lowlevel
 
 from pregel.attempt import attempt
 from pregel.drivers import workers
-from pregel.drivers.sync import SyncDriver
-from pregel.errors import NodeCancelledError, PregelWarning
-from pregel.superstep import Emit, RunTasks, TaskFailed, Warn, concluded
+from pregel.drivers.sync import SyncDriver, cancelled_inside
+from pregel.errors import PregelWarning
+from pregel.runtime import FRAME
+from pregel.superstep import Emit, RunTasks, Warn, concluded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -77,6 +78,7 @@ class AsyncDriver:
             Exception: What the run failed with.
         """
         steps = 0
+        before = self.loop.requests()
         following: Sequence[Command] | None = commands
         while following is not None:
             tasks = self.obey(following)
@@ -93,6 +95,8 @@ class AsyncDriver:
                 following = await self.crowd(tasks)
             else:
                 following = await self.stretch(tasks)
+            if self.loop.requests() > before:  # a node has swallowed the cancellation of the run: nothing follows it
+                raise self.loop.cancelled
 
     def on_loop(self, task: Task) -> bool:
         """Return whether a task's code belongs on the event loop: it awaits something, or asks to run inline."""
@@ -136,14 +140,10 @@ class AsyncDriver:
         body = attempt(task, self.machine.values, self.network, self.run, prefer, offload)
         try:
             return await body
-        except self.loop.cancelled:
-            if self.loop.cancelling():
+        except self.loop.cancelled as error:
+            if self.loop.requests() > 0:
                 raise
-            message = (
-                f"node {node.name!r} of graph {self.network.name!r} ended as cancelled, and nobody cancelled the run: "
-                "it let a cancellation of its own escape"
-            )
-            return TaskFailed(task, NodeCancelledError(message))
+            return cancelled_inside(task, self.network, error)
 
     async def offload(self, call: Callable[..., Any], given: Any, extra: dict[str, Any]) -> Any:
         """Call the sync code of a node whose paths are awaited. Paths run where their task is: they are short."""
@@ -154,17 +154,17 @@ class AsyncDriver:
         most = self.run.max_concurrency
         limit = None if most is None else anyio.Semaphore(most)
         following: Sequence[Command] = ()
-        running = len(tasks)
+        running = dict.fromkeys(task.place for task in tasks)
 
         async def one(task: Task) -> None:
-            nonlocal following, running
+            nonlocal following
             # Between the conclusion of a superstep and the cancellation of the rest nothing begins, nor counts.
             if following:
                 return
             event = await self.attempt(task)
             if following:
                 return
-            running -= 1
+            del running[task.place]
             commands = self.machine.handle(event)
             if not concluded(commands):
                 self.obey(commands)
@@ -190,7 +190,14 @@ class AsyncDriver:
                     await self.isolated(each(task))
         except* Cancelled:
             pass
-        return following
+        return following or self.missed([task for task in tasks if task.place in running])
+
+    def missed(self, tasks: Sequence[Task]) -> Sequence[Command]:
+        """Tell the machine of tasks that cancelled themselves, of which a task group takes no notice."""
+        commands: Sequence[Command] = ()
+        for task in tasks:
+            commands = self.machine.handle(cancelled_inside(task, self.network))
+        return commands
 
     async def stretch(self, tasks: tuple[Task, ...]) -> Sequence[Command] | None:
         """Let the sync driver perform the machine in a worker thread until async code is due.
@@ -239,7 +246,7 @@ class AsyncDriver:
                 failure.append(error)
             self.loop.call_soon(done.set)
 
-        workers.submit(job)
+        workers.submit(job, inside=workers.in_worker() or FRAME.get(None) is not None)
         try:
             await done.wait()
         except BaseException:

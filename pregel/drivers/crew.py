@@ -7,6 +7,7 @@ from queue import Empty
 from typing import TYPE_CHECKING
 
 from pregel.drivers import workers
+from pregel.runtime import FRAME
 from pregel.superstep import Emit
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Crew:
         self.early: deque[Event | BaseException] = deque()
         #: How many tasks are neither dropped nor accounted for.
         self.open = len(self.jobs)
-        # A worker that waits for other workers could wait for ever, when all do: this thread then does a share.
-        self.may_help = workers.in_worker()
+        # A task that waits for workers could wait for ever, when all of them do: this thread then does a share.
+        self.may_help = workers.in_worker() or FRAME.get(None) is not None
         # Under a limit it is one of the workers, or there would be one too many.
         self.is_worker = self.may_help and limit < self.open
 

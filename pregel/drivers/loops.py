@@ -31,8 +31,8 @@ class EventLoop(Protocol):
     #: sync one runs in a worker thread.
     prefer_async: bool
 
-    def cancelling(self) -> bool:
-        """Return whether the current task was asked to cancel."""
+    def requests(self) -> int:
+        """Return how often the current task was asked to cancel, as far as the loop counts it."""
 
     def group(self) -> AbstractAsyncContextManager[Spawn]:
         """Open a task group; what it gives starts a coroutine function in it, in a copy of the current context."""
@@ -56,16 +56,23 @@ class AsyncioLoop:
         self.cancelled: type[BaseException] = asyncio.CancelledError
         self.prefer_async = True
 
-    def cancelling(self) -> bool:
-        """Return whether the current task was asked to cancel; one that raises by itself was not."""
+    def requests(self) -> int:
+        """Return how often the current task was asked to cancel; one that raises by itself was not."""
         task = asyncio.current_task()
-        return task is None or task.cancelling() > 0
+        return 0 if task is None else task.cancelling()
 
     @asynccontextmanager
     async def group(self) -> AsyncGenerator[Spawn, None]:
         """Open an `asyncio.TaskGroup`."""
-        async with asyncio.TaskGroup() as group:
-            yield lambda function, argument: group.create_task(function(argument))
+        task = asyncio.current_task()
+        before = self.requests()
+        try:
+            async with asyncio.TaskGroup() as group:
+                yield lambda function, argument: group.create_task(function(argument))
+        except BaseExceptionGroup:
+            while task is not None and task.cancelling() > before:
+                task.uncancel()  # of Python 3.11, a group that fails does not take back its cancellation of this task
+            raise
 
     def call_soon(self, call: Callable[[], Any]) -> None:
         """Call something on the loop, from any thread."""
@@ -110,9 +117,9 @@ class TrioLoop:
         self.cancelled: type[BaseException] = trio.Cancelled
         self.prefer_async = False
 
-    def cancelling(self) -> bool:
-        """Return True: trio raises `Cancelled` only where a scope was cancelled."""
-        return True
+    def requests(self) -> int:
+        """Return 1: trio raises `Cancelled` only where a scope was cancelled, and again at each checkpoint."""
+        return 1
 
     @asynccontextmanager
     async def group(self) -> AsyncGenerator[Spawn, None]:

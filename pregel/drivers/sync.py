@@ -6,6 +6,7 @@ events. The loop is a generator of stream parts: between two of them the run sta
 
 from __future__ import annotations
 
+import sys
 import warnings
 from contextvars import Context, copy_context
 from queue import SimpleQueue
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pregel.attempt import attempt
 from pregel.drivers.crew import Crew
-from pregel.errors import PregelWarning
-from pregel.superstep import Emit, RunTasks, Warn, concluded
+from pregel.errors import NodeCancelledError, PregelWarning
+from pregel.superstep import Emit, RunTasks, TaskFailed, Warn, concluded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -102,6 +103,8 @@ class SyncDriver:
             self.context.copy().run(body.send, None)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        except cancellations() as error:  # sync code can't be cancelled: this one came from a loop of its own
+            return cancelled_inside(task, self.network, error)
         raise AssertionError("a sync attempt suspended")  # pragma: no cover - `attempt` awaits nothing then
 
     def crowd(self, tasks: tuple[Task, ...]) -> Generator[Emit, None, Sequence[Command]]:
@@ -134,6 +137,23 @@ class SyncDriver:
             if crew.open:  # left early: what runs inside the tasks that still run begins nothing more either
                 self.run.token.cancel()
             crew.close()
+
+
+def cancellations() -> tuple[type[BaseException], ...]:
+    """Return what is raised in cancelled code, of the event loops that are loaded."""
+    loops = (("asyncio", "CancelledError"), ("trio", "Cancelled"))
+    return tuple(getattr(sys.modules[loop], name) for loop, name in loops if loop in sys.modules)
+
+
+def cancelled_inside(task: Task, network: Network, error: BaseException | None = None) -> TaskFailed:
+    """Return how a task ended whose code let a cancellation out although nobody cancelled the run."""
+    message = (
+        f"node {task.node.name!r} of graph {network.name!r} ended as cancelled, and nobody cancelled the run: it let a "
+        "cancellation of its own escape"
+    )
+    failure = NodeCancelledError(message)
+    failure.__cause__ = error
+    return TaskFailed(task, failure)
 
 
 class RunStopped(BaseException):

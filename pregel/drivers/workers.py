@@ -39,31 +39,37 @@ class Workers:
         self._idle = 0
         self._backlog = 0
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Run a job in some thread, soon. The job must not raise."""
+    def submit(self, job: Callable[[], None], *, inside: bool = False) -> None:
+        """Run a job in some thread, soon.
+
+        Args:
+            job: What to run; it must not raise.
+            inside: Whether it is part of a task, which may hold a thread until the job is done. It then gets a thread
+                beyond the limit if it must, for all others could be waiting in the same way.
+        """
         starts = False
         with self._lock:
             if self._idle:
                 self._idle -= 1
-            elif self._threads < self.limit:
+            elif self._threads < self.limit or inside:
                 self._threads += 1
                 starts = True
             else:
                 self._backlog += 1
             name = f"pregel-worker-{self._threads}"
-        self._jobs.put(job)
-        if starts:
-            Thread(target=self._work, name=name, daemon=True).start()
+        if starts:  # with the job in hand, or it could take an older one from the queue and leave this one to wait
+            Thread(target=self._work, args=(job,), name=name, daemon=True).start()
+        else:
+            self._jobs.put(job)
 
     def has_room(self) -> bool:
         """Return whether a job that is submitted now finds a thread."""
         return self._idle > 0 or self._threads < self.limit
 
-    def _work(self) -> None:
+    def _work(self, job: Callable[[], None]) -> None:
         here.is_worker = True
         jobs, lock = self._jobs, self._lock
         while True:
-            job = jobs.get()
             job()
             del job  # or an idle thread would keep the last run alive
             with lock:
@@ -71,6 +77,7 @@ class Workers:
                     self._backlog -= 1
                 else:
                     self._idle += 1
+            job = jobs.get()
 
 
 here = local()

@@ -147,7 +147,7 @@ class Jobs:
         self.lock = threading.Lock()
         self.open = 0
 
-    def submit(self, job):
+    def submit(self, job, **options):
         with self.lock:
             self.open += 1
 
@@ -158,7 +158,7 @@ class Jobs:
                 with self.lock:
                     self.open -= 1
 
-        self.real(counted)
+        self.real(counted, **options)
 
     def done(self):
         """Return whether all workers become idle, soon: they end a job just after they have told of it."""
