@@ -39,6 +39,9 @@ __all__ = ["AsyncDriver"]
 
 # A run whose nodes never wait must let others have the loop now and then; every superstep would cost as much as a node.
 STEPS_BETWEEN_CHECKPOINTS = 16
+# Tasks that are done at once are gone before the next are made: ten thousand alive would cost the garbage collector
+# more than they cost to run.
+TASKS_BETWEEN_CHECKPOINTS = 256
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: it makes a task group cancel what is left of it
@@ -184,8 +187,10 @@ class AsyncDriver:
         each = one if limit is None else limited
         try:
             async with self.loop.group() as spawn:
-                for task in filterfalse(stays, tasks):
+                for begun, task in enumerate(filterfalse(stays, tasks), 1):
                     spawn(each, task)
+                    if not begun % TASKS_BETWEEN_CHECKPOINTS:
+                        await anyio.lowlevel.checkpoint()
                 for task in filter(stays, tasks):  # in their order, while the others wait
                     await self.isolated(each(task))
         except* Cancelled:
