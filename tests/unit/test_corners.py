@@ -78,6 +78,33 @@ def test_a_path_does_not_see_a_barrier_that_its_own_write_leaves_unfinished(door
     assert door.invoke(builder.compile(), {}) == {"gate": frozenset("ab"), "seen": [False, False]}
 
 
+def test_a_path_sees_a_barrier_that_its_own_write_completes(door):
+    class Gate(TypedDict):
+        gate: Annotated[Any, NamedBarrierValue("ab")]
+        seen: Annotated[list, operator.add]
+
+    builder = StateGraph(Gate).add_node("a", lambda state: {"gate": "a"}).add_node("b", lambda state: {"gate": "b"})
+    builder.add_node("c", lambda state: {"seen": [sorted(state["gate"])]}).add_edge(START, "a").add_edge("a", "b")
+    graph = builder.add_conditional_edges("b", lambda state: "c" if "gate" in state else END, ["c", END]).compile()
+    assert door.invoke(graph, {})["seen"] == [["a", "b"]]
+
+
+def test_a_reducer_whose_error_has_no_text_is_told_by_its_type():
+    class WordlessError(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    def reducer(left, right):
+        raise WordlessError
+
+    class Odd(TypedDict):
+        x: Annotated[int, reducer]
+
+    graph = StateGraph(Odd).add_node("node", lambda state: {"x": 1}).add_edge(START, "node").compile()
+    with pytest.raises(ReducerError, match="raised WordlessError, folding an update of node 'node'"):
+        graph.invoke({})
+
+
 def test_messages_that_are_none_name_the_field_at_the_input_and_at_the_node(door):
     class Chat(TypedDict):
         messages: Annotated[list, add_messages]

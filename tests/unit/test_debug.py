@@ -2,6 +2,7 @@
 
 import operator
 import threading
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
@@ -159,6 +160,13 @@ class Array:
         return bytes(self.numbers)
 
 
+class Slotted:
+    __slots__ = ("content",)
+
+    def __init__(self, content):
+        self.content = content
+
+
 LOOP: list = [1]
 LOOP.append(LOOP)
 SAME_LOOP: list = [1]
@@ -180,6 +188,14 @@ SAME_LOOP.append(SAME_LOOP)
         (Array(1, 2), Array(1, 2), False),
         (Array(1, 2), Array(1, 3), True),
         (LOOP, SAME_LOOP, False),
+        ({1, 2}, {1, 2}, False),
+        ({1, 2}, {1, 3}, True),
+        ({Box(1)}, {Box(1)}, False),
+        (frozenset({Box(1), 2}), frozenset({Box(1), 3}), True),
+        (deque([Box(1)]), deque([Box(1)]), False),
+        ({Box(1): 1}, {Box(1): 2}, True),
+        (Slotted(1), Slotted(1), False),
+        (Slotted(1), Slotted(2), True),
     ],
 )
 def test_values_are_compared_by_what_they_hold(one, other, unlike):
