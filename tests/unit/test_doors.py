@@ -211,7 +211,8 @@ def test_max_concurrency_holds(door, limit, kinds):
 
     async def awork(state):
         enter(1)
-        await anyio.sleep(0.001)
+        for _ in range(5):  # long enough for a task too many to be seen
+            await anyio.lowlevel.checkpoint()
         enter(-1)
         return {"log": [state]}
 
