@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
+from pregel.codec import register
 from pregel.errors import InvalidUpdateError, nearest
 from pregel.text import show
 
@@ -217,6 +218,17 @@ def foreign(value: Any) -> Any:
 AnyMessage: TypeAlias = (
     HumanMessage | AIMessage | SystemMessage | ToolMessage | Annotated[ForeignMessage, ForeignSchema()]
 )
+
+# Known to every graph that stores messages, also where its schema does not name their classes. The tags are stored, and
+# stay what they are whatever becomes of the modules.
+for stored, tag in (
+    (HumanMessage, "pregel:HumanMessage"),
+    (AIMessage, "pregel:AIMessage"),
+    (SystemMessage, "pregel:SystemMessage"),
+    (ToolMessage, "pregel:ToolMessage"),
+    (RemoveMessage, "pregel:RemoveMessage"),
+):
+    register(stored, tag=tag)
 
 ROLES: Final[dict[str, type[Message | RemoveMessage]]] = {
     "human": HumanMessage,

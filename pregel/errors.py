@@ -20,15 +20,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STRICTNESS_CODES",
+    "CheckpointNotFoundError",
+    "ConcurrentPutError",
+    "ConcurrentRunError",
     "ConcurrentUpdateError",
+    "DecodeError",
+    "EncodeError",
+    "GraphChangedError",
     "GraphDefinitionError",
+    "GraphInterrupt",
     "GraphRecursionError",
     "IllegalEventError",
+    "InterruptSwallowedError",
     "InvalidConcurrentUpdateError",
     "InvalidConfigError",
+    "InvalidIdError",
     "InvalidInputError",
+    "InvalidOpError",
+    "InvalidResumeError",
     "InvalidUpdateError",
     "InvalidUpdateTypeError",
+    "MissingCheckpointerError",
+    "MissingStoreError",
     "MutatedStateError",
     "NodeCancelledError",
     "NodeInputError",
@@ -37,7 +50,9 @@ __all__ = [
     "PregelWarning",
     "ReducerError",
     "SchemaError",
+    "SemanticSearchError",
     "StarvedJoinError",
+    "ThreadBusyError",
     "UnknownTargetError",
     "UnreachableNodeError",
     "nearest",
@@ -109,6 +124,76 @@ class NodeCancelledError(PregelError):
 
 class OutsideTaskError(PregelError, RuntimeError):
     """Code that belongs inside a task was called where none runs."""
+
+
+class InvalidIdError(PregelError, ValueError):
+    """A name of a thread, a namespace or a key that can't be one. Nothing was stored."""
+
+
+class EncodeError(PregelError, TypeError):
+    """A value that can't be stored as it is; the message names the path to it. Nothing was stored."""
+
+
+class DecodeError(PregelError, ValueError):
+    """Stored bytes that are damaged, of another format, or of a type that is not registered here."""
+
+
+class ConcurrentRunError(PregelError):
+    """Another run has the thread or has moved it on. This run commits nothing more; what it committed stays."""
+
+
+class ThreadBusyError(ConcurrentRunError):
+    """Another run has the thread. Nothing was run."""
+
+
+class CheckpointNotFoundError(PregelError, LookupError):
+    """There is no such thread, or no such checkpoint of it."""
+
+
+class GraphChangedError(PregelError):
+    """What is stored belongs to another version of the graph: a due node, a join or a field is gone."""
+
+
+class MissingCheckpointerError(PregelError, RuntimeError):
+    """Something needs stored runs, and the graph was compiled without a checkpointer."""
+
+
+class MissingStoreError(PregelError, RuntimeError):
+    """A node asks for the store, and the graph was compiled without one."""
+
+
+class ConcurrentPutError(PregelError):
+    """An item is not in the version that a put or delete expected. Nothing of the batch was stored."""
+
+
+class SemanticSearchError(PregelError, NotImplementedError):
+    """A search by meaning was asked of a store that has no index of vectors."""
+
+
+class InvalidOpError(PregelError, ValueError):
+    """An operation on a store that can't mean anything: an unknown operator, a negative limit. Nothing was done."""
+
+
+class InvalidResumeError(InvalidInputError):
+    """Answers to a paused run that fit nothing it asked. Nothing was run."""
+
+
+class InterruptSwallowedError(PregelError):
+    """A node ended although it had asked something that is not answered: it caught the pause."""
+
+
+class GraphInterrupt(BaseException):
+    """Leaves a node that waits for an answer. No error: `except Exception` does not catch it, and nothing should.
+
+    Args:
+        interrupts: What is asked, one or several `Interrupt`s.
+        error: What is wrong with the answer that was given, if there was one.
+    """
+
+    def __init__(self, interrupts: tuple[Any, ...] = (), error: Exception | None = None) -> None:
+        super().__init__(*interrupts)
+        self.interrupts = interrupts
+        self.error = error
 
 
 class IllegalEventError(PregelError):
