@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+from itertools import count
 
 import anyio
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.postgres import binaries, running_server
 
 settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=5_000)
@@ -60,3 +63,29 @@ def door(request):
 def loop(request):
     """Each way to run a graph on an event loop, in turn."""
     return Door(request.param)
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """The connection string of a PostgreSQL server that lives as long as the tests."""
+    if binaries() is None:
+        reason = "no PostgreSQL server is installed (on Debian: apt install postgresql)"
+        if os.environ.get("PREGEL_REQUIRE_POSTGRES"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with running_server() as dsn:
+        yield dsn
+
+
+SCHEMAS = count()
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """The connection string of an empty PostgreSQL schema."""
+    import psycopg
+
+    schema = f"test_{next(SCHEMAS)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    return f"{postgres_server} options='-c search_path={schema}'"
