@@ -1,0 +1,1 @@
+"""Where runs are stored: one protocol, rows of bytes in transactions, and three backends."""

@@ -1,0 +1,231 @@
+"""How the writes of a transaction become statements: few of them, for this is what every superstep waits for."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from pregel.checkpoint import statements as sql
+from pregel.checkpoint.base import Advance, DropTasks, OpenBranch, PutCheckpoint, PutTask, PutValue
+from pregel.checkpoint.labels import pack
+from pregel.errors import ConcurrentRunError
+from pregel.text import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from pregel.checkpoint.base import Namespace, Write
+    from pregel.checkpoint.schema import Cursor
+
+__all__ = ["Numbers", "lost", "taken", "write_all"]
+
+#: How many numbers of heads and series a run remembers.
+REMEMBERED: Final = 4096
+
+
+def lost(thread_id: str) -> ConcurrentRunError:
+    """Return the error of a run whose lease is gone."""
+    return ConcurrentRunError(
+        f"the run does not hold thread {show(thread_id)} any more: its lease was released, another run took it after "
+        "it had expired, or the thread was deleted. Nothing of this transaction is stored."
+    )
+
+
+def moved(
+    thread_id: str, namespace: Namespace, write: Advance, step: int | None, root: int | None
+) -> ConcurrentRunError:
+    """Return the error of a head that is elsewhere."""
+    where = f"thread {show(thread_id)}, branch {write.branch}, namespace {namespace!r}"
+    if write.check_root and step == write.before:
+        return ConcurrentRunError(
+            f"the outermost graph of {where} is at superstep {root}, and this inner graph began at {write.root_step}. "
+            "Nothing of this transaction is stored."
+        )
+    return ConcurrentRunError(
+        f"{where} is at superstep {step}, and this run believed it at {write.before}: another run has moved it on. "
+        "Nothing of this transaction is stored."
+    )
+
+
+def taken(thread_id: str, what: str) -> ConcurrentRunError:
+    """Return the error of a row that is there already, or is not."""
+    return ConcurrentRunError(f"thread {show(thread_id)}: {what}. Nothing of this transaction is stored.")
+
+
+def key(number: int, seq: int) -> int:
+    """Return the key of a row: see `pregel.checkpoint.statements`.
+
+    Raises:
+        OverflowError: The `seq` would lie among the rows of the next number.
+    """
+    if not 0 <= seq < sql.SEQ_LIMIT:
+        raise OverflowError(f"seq is a number from 0 to {sql.SEQ_LIMIT - 1}, not {seq}")
+    return number * sql.SEQ_LIMIT + seq
+
+
+class Numbers:
+    """The numbers of a thread, its heads and its series, as the holder of one lease knows them.
+
+    They hold as long as the lease does, which every transaction checks: only deleting the thread removes them, and that
+    removes the lease. What a transaction adds is new until it is committed.
+    """
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+        #: By branch and namespace the number of a head; by that and a field the number of a series.
+        self.known: dict[tuple[int, Namespace | str], int] = {}
+        self.new: dict[tuple[int, Namespace | str], int] = {}
+
+    def start(self) -> Numbers:
+        """Return the numbers for one transaction: transactions of one run may run at once."""
+        again = Numbers(self.thread)
+        again.known = self.known
+        return again
+
+    def committed(self) -> None:
+        """Remember what the transaction added."""
+        if self.new:
+            if len(self.known) > REMEMBERED:
+                self.known.clear()
+            self.known.update(self.new)
+
+    def head(self, cursor: Cursor, branch: int, namespace: Namespace) -> int:
+        """Return the number of a head, which is made where there is none."""
+        at = (branch, namespace)
+        found = self.known.get(at) or self.new.get(at)
+        if found is None:
+            place = (self.thread, pack(namespace), branch)
+            found = self.new[at] = find_or_add(cursor, sql.FIND_HEAD, sql.ADD_HEAD, place)
+        return found
+
+    def series(self, cursor: Cursor, head: int, field: str) -> int:
+        """Return the number of a series, which is made where there is none."""
+        at = (head, field)
+        found = self.known.get(at) or self.new.get(at)
+        if found is None:
+            found = self.new[at] = find_or_add(cursor, sql.FIND_SERIES, sql.ADD_SERIES, at)
+        return found
+
+
+def find_or_add(cursor: Cursor, find: str, add: str, values: tuple[object, ...]) -> int:
+    """Return the number of a row, which is made where there is none."""
+    cursor.execute(find, values)
+    row = cursor.fetchone()
+    if row is None:
+        cursor.execute(add, values)
+        cursor.execute(find, values)
+        row = cursor.fetchone()
+    return int(row[0])
+
+
+def write_all(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, writes: Sequence[Write]) -> None:
+    """Make all writes, in order.
+
+    Raises:
+        ConcurrentRunError: One of them can't be made; the transaction must be rolled back.
+    """
+    checked = False
+    for kind, group in groupby(writes, type):
+        checked = checked or kind is Advance
+        WRITERS[kind](cursor, numbers, thread_id, token, list(group))
+    if not checked:
+        cursor.execute(sql.HELD, (thread_id, token))
+        if cursor.fetchone() is None:
+            raise lost(thread_id)
+
+
+def advance_all(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, writes: list[Advance]) -> None:
+    """Move heads."""
+    for write in writes:
+        advance(cursor, numbers, thread_id, token, write)
+
+
+def advance(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, write: Advance) -> None:
+    """Move a head by compare-and-set, and check the lease in the same statement."""
+    branch, namespace, before, step, seq, root_step, check_root = write
+    head = numbers.head(cursor, branch, namespace)
+    values: tuple[object, ...]
+    if before is None:
+        statement = sql.START_CHILD if check_root else sql.START
+        values = (step, seq, head, numbers.thread, token)
+    else:
+        statement = sql.ADVANCE_CHILD if check_root else sql.ADVANCE
+        values = (step, seq, head, before, numbers.thread, token)
+    if check_root:
+        values += (numbers.head(cursor, branch, ()), -1 if root_step is None else root_step)
+    cursor.execute(statement, values)
+    if cursor.rowcount != 1:
+        cursor.execute(sql.HELD, (thread_id, token))
+        if cursor.fetchone() is None:
+            raise lost(thread_id)
+        steps = []
+        for inner in (namespace, ()):
+            cursor.execute(sql.HEAD, (thread_id, pack(inner), branch))
+            row = cursor.fetchone()
+            steps.append(row[0] if row else None)
+        raise moved(thread_id, namespace, write, *steps)
+
+
+def put_checkpoints(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[PutCheckpoint]) -> None:
+    """Write checkpoint rows."""
+    for (row,) in writes:
+        branch, namespace, step, seq, created, blob = row
+        at = key(numbers.head(cursor, branch, namespace), seq)
+        cursor.execute(sql.PUT_CHECKPOINT, (at, step, created, blob))
+        if cursor.rowcount != 1:
+            raise taken(thread_id, f"a checkpoint with seq {seq} of namespace {namespace!r} is there already")
+
+
+def put_values(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[PutValue]) -> None:
+    """Write field rows."""
+    rows = []
+    for ((branch, namespace, field, step, seq, whole, blob),) in writes:
+        series = numbers.series(cursor, numbers.head(cursor, branch, namespace), field)
+        rows.append((key(series, seq), step, int(whole), blob))
+    if len(rows) == 1:
+        cursor.execute(sql.PUT_VALUE, rows[0])
+    else:
+        cursor.executemany(sql.PUT_VALUE, rows)
+    if cursor.rowcount != len(rows):
+        fields = sorted({write.row.field for write in writes})
+        raise taken(thread_id, f"a row with seq {writes[0].row.seq} of one of the fields {fields} is there already")
+
+
+def put_tasks(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[PutTask]) -> None:
+    """Write task rows."""
+    for (branch, namespace, step, task, blob), replaces in writes:
+        head = numbers.head(cursor, branch, namespace)
+        if replaces:
+            cursor.execute(sql.REPLACE_TASK, (blob, head, step, task))
+        else:
+            cursor.execute(sql.PUT_TASK, (head, step, task, blob))
+        if cursor.rowcount != 1:
+            there = "not there to be replaced" if replaces else "there already: another run has done it"
+            raise taken(thread_id, f"the row of task {task!r} of superstep {step} is {there}")
+
+
+def drop_tasks(cursor: Cursor, numbers: Numbers, _: str, __: str, writes: list[DropTasks]) -> None:
+    """Delete the task rows of supersteps."""
+    for branch, namespace, step in writes:
+        cursor.execute(sql.DROP_TASKS, (numbers.head(cursor, branch, namespace), step))
+
+
+def open_branches(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[OpenBranch]) -> None:
+    """Record where branches begin."""
+    for ((branch, parent, fork_seq),) in writes:
+        if branch:
+            cursor.execute(sql.OPEN_BRANCH, (numbers.thread, branch, parent, fork_seq))
+        if not branch or cursor.rowcount != 1:
+            raise taken(thread_id, f"there is a branch {branch} already")
+
+
+#: By the type of a write, what makes those of one type that follow each other.
+WRITERS: Final[dict[type[Write], Callable[[Cursor, Numbers, str, str, list[Any]], None]]] = {
+    Advance: advance_all,
+    PutCheckpoint: put_checkpoints,
+    PutValue: put_values,
+    PutTask: put_tasks,
+    DropTasks: drop_tasks,
+    OpenBranch: open_branches,
+}
