@@ -32,6 +32,7 @@ from pregel.graph.state import ContextT, InputT, OutputT, StateT
 from pregel.main import Pregel
 from pregel.network import Network
 from pregel.node import Branch, Code, Field, Join, Node, View
+from pregel.persistence import read_persistence
 from pregel.text import show
 from pregel.types import END, START
 from pregel.writes import fault
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pregel.graph.findings import Finding
     from pregel.graph.schema import FieldSpec, Schema
     from pregel.graph.state import BranchRecord, NodeRecord, StateGraph
+    from pregel.persistence import Persistence
     from pregel.types import ExecutorName, OnFailure
 
 __all__ = ["CompiledStateGraph", "compile_graph"]
@@ -57,9 +59,14 @@ class CompiledStateGraph(Pregel[dict[str, Any]], Generic[StateT, ContextT, Input
         specs: Mapping[str, FieldSpec],
         *,
         on_failure: OnFailure,
+        persistence: Persistence,
     ) -> None:
         self._assemble(
-            network, door, on_failure=on_failure, read_context=context_reader(builder.context_schema, network.name)
+            network,
+            door,
+            on_failure=on_failure,
+            persistence=persistence,
+            read_context=context_reader(builder.context_schema, network.name),
         )
         self.builder = builder
         #: The fields as their schemas declare them.
@@ -103,13 +110,17 @@ def compile_graph(
     executor: ExecutorName,
     on_failure: OnFailure,
     debug: bool,
+    **stored: Any,
 ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
     """Compile a builder; see `StateGraph.compile`."""
     compiler = Compiler(builder, name, executor, debug)
     network = compiler.network()
     for finding in warnings_of(network, compiler.state.fields):
         warnings.warn(finding.message, PregelWarning, stacklevel=3)  # at the line that calls `StateGraph.compile`
-    return CompiledStateGraph(builder, network, compiler.door(network), compiler.specs, on_failure=on_failure)
+    persistence = read_persistence(network, types=compiler.types, children=compiler.children, **stored)
+    return CompiledStateGraph(
+        builder, network, compiler.door(network), compiler.specs, on_failure=on_failure, persistence=persistence
+    )
 
 
 class Compiler:
@@ -286,11 +297,10 @@ class Compiler:
             raise GraphDefinitionError(
                 f"graph {self.name!r} has no entry point: add_edge(START, 'node'), or a conditional edge from START"
             )
-        children = {
-            record.name: self.child(record, record.action)
-            for record in builder.nodes.values()
-            if isinstance(record.action, Pregel)
+        self.children = {
+            record.name: record.action for record in builder.nodes.values() if isinstance(record.action, Pregel)
         }
+        children = {name: self.child(builder.nodes[name], graph) for name, graph in self.children.items()}
         nodes = {
             name: Node(
                 name,
@@ -305,6 +315,7 @@ class Compiler:
                 may_return_none=facts.may_return_none,
                 metadata=record.metadata,
                 destinations=self.destinations(record, facts),
+                once=name in self.children and self.children[name].remembers,
             )
             for order, (record, facts) in enumerate(zip(builder.nodes.values(), self.facts.values(), strict=True))
             for name in (record.name,)
@@ -403,6 +414,12 @@ class Compiler:
         if lost:
             text = lost_text(self.name, lost)
             fault(self.builder.allowed, "unreachable-node", UnreachableNodeError, text)
+
+    def types(self) -> list[type]:
+        """Return the types that the graph's schemas name, which may be stored."""
+        from pregel.graph.storable import storable_types  # noqa: PLC0415 - graphs that store nothing do not load it
+
+        return storable_types([spec.annotation for spec in self.specs.values()])
 
     def seeds(self) -> dict[str, Callable[[], Any]]:
         """Return what makes the value that each field starts with."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -241,6 +242,8 @@ ROLES: Final[dict[str, type[Message | RemoveMessage]]] = {
     "remove": RemoveMessage,
 }
 
+ID: Final = attrgetter("id")
+LASTING: Final = frozenset({HumanMessage, AIMessage, SystemMessage, ToolMessage})
 MINE: Final = frozenset(ROLES.values())  # looked at first: a model's isinstance is slow, and the list is long
 
 
@@ -265,6 +268,31 @@ def add_messages(left: Any, right: Any) -> list[AnyMessage]:
 
 def fold(left: Any, updates: Sequence[Any]) -> list[AnyMessage]:
     """Return what `add_messages` gives for one update after the other, in time linear in the messages.
+
+    Raises:
+        InvalidUpdateError: See `add_messages`.
+    """
+    news = [message for update in updates for message in (update if type(update) is list else (update,))]
+    if type(left) is list and all(type(message) in LASTING or is_foreign(message) for message in news):
+        try:
+            known = set(map(ID, left))
+        except AttributeError:  # a list that this reducer has not made
+            return joined(left, updates)
+        before = len(known)
+        known.update(map(ID, news))
+        # Nothing is replaced and nothing removed, as nearly always: what was there needs no further look.
+        if before == len(left) and len(known) == before + len(news) and not any(map(is_removal, news)):
+            return [*left, *news]
+    return joined(left, updates)
+
+
+def is_removal(message: Any) -> bool:
+    """Return whether a message of another library removes one."""
+    return bool(message.type == "remove")
+
+
+def joined(left: Any, updates: Sequence[Any]) -> list[AnyMessage]:
+    """Return what `add_messages` gives for one update after the other, whatever their form.
 
     Raises:
         InvalidUpdateError: See `add_messages`.

@@ -13,8 +13,10 @@ from pregel.names import check_executor, check_name
 from pregel.types import END, START
 
 if TYPE_CHECKING:
+    from pregel.checkpoint.base import Checkpointer
     from pregel.graph.compile import CompiledStateGraph
-    from pregel.types import ExecutorName, OnFailure
+    from pregel.store.base import BaseStore
+    from pregel.types import Durability, ExecutorName, GroupCommit, Migration, OnBusy, OnFailure
 
 __all__ = ["END", "START", "StateGraph"]
 
@@ -256,19 +258,37 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
     def compile(
         self,
+        checkpointer: Checkpointer | bool | None = None,  # noqa: FBT001 - LangGraph's public shape
         *,
         name: str | None = None,
         executor: ExecutorName = "thread",
         on_failure: OnFailure = "finish",
         debug: bool = False,
+        store: BaseStore | None = None,
+        durability: Durability | GroupCommit = "sync",
+        on_busy: OnBusy = "reject",
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        migrations: Migration | Sequence[Migration] = (),
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Check the graph and make it runnable. The builder may be changed and compiled again.
 
         Args:
+            checkpointer: Where runs are stored, such as `SqliteSaver("runs.sqlite")`. For a graph inside another one
+                None means that its runs are stored as a part of that one's, True that it has a history of its own
+                there, which each run goes on from, False that nothing of it is stored.
             name: The graph's name in messages and drawings; the state schema's if left out.
             executor: Where the sync code of nodes runs that do not say it themselves.
             on_failure: What becomes of the siblings of a task that fails; see `Pregel.invoke`.
             debug: Give nodes copies, and raise `MutatedStateError` where one changes them in place. Slow.
+            store: Long-term memory, for nodes with a parameter `store` and for `get_store`.
+            durability: When what a run commits is stored, where the run does not say: "sync" before the next
+                superstep, "async" (or a `GroupCommit` with bounds) in groups while it goes on, "exit" at its end.
+            on_busy: What a run does whose thread is taken by another one: "reject" raises `ThreadBusyError`, "wait"
+                waits.
+            interrupt_before: Nodes before which a run stops, to go on when it is run with None as input; "*" for all.
+            interrupt_after: Nodes after which it does.
+            migrations: What has become of nodes and fields of versions of the graph that are stored.
 
         Returns:
             The compiled graph.
@@ -281,7 +301,20 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         from pregel.graph.compile import compile_graph  # noqa: PLC0415 - the compiler is loaded when it is needed
 
         check_executor(executor, "compile")
-        return compile_graph(self, name=name, executor=executor, on_failure=on_failure, debug=debug)
+        return compile_graph(
+            self,
+            name=name,
+            executor=executor,
+            on_failure=on_failure,
+            debug=debug,
+            checkpointer=checkpointer,
+            store=store,
+            durability=durability,
+            on_busy=on_busy,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            migrations=migrations,
+        )
 
 
 def is_list_of_names(names: object) -> bool:

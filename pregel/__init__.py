@@ -12,13 +12,15 @@ from pregel.lazy import lazily
 
 if TYPE_CHECKING:
     from pregel.channels.base import Overwrite
+    from pregel.checkpoint.memory import InMemorySaver
+    from pregel.checkpoint.sqlite import SqliteSaver
     from pregel.graph.messages import MessagesState, add_messages
     from pregel.graph.schema import OmitFromInput, OmitFromOutput, OmitFromSchema, PrivateStateAttr
     from pregel.graph.state import StateGraph
     from pregel.lowlevel import NodeBuilder
     from pregel.main import Pregel
-    from pregel.runtime import Runtime
-    from pregel.types import END, START, Command, Send
+    from pregel.runtime import Runtime, interrupt
+    from pregel.types import END, START, Command, Interrupt, Send
 
 __version__ = "0.1.0"
 
@@ -26,6 +28,8 @@ __all__ = [
     "END",
     "START",
     "Command",
+    "InMemorySaver",
+    "Interrupt",
     "MessagesState",
     "NodeBuilder",
     "OmitFromInput",
@@ -36,14 +40,18 @@ __all__ = [
     "PrivateStateAttr",
     "Runtime",
     "Send",
+    "SqliteSaver",
     "StateGraph",
     "add_messages",
+    "interrupt",
 ]
 
 _HOMES = {
     "END": "pregel.types",
     "START": "pregel.types",
     "Command": "pregel.types",
+    "InMemorySaver": "pregel.checkpoint.memory",
+    "Interrupt": "pregel.types",
     "MessagesState": "pregel.graph.messages",
     "NodeBuilder": "pregel.lowlevel",
     "OmitFromInput": "pregel.graph.schema",
@@ -54,8 +62,10 @@ _HOMES = {
     "PrivateStateAttr": "pregel.graph.schema",
     "Runtime": "pregel.runtime",
     "Send": "pregel.types",
+    "SqliteSaver": "pregel.checkpoint.sqlite",
     "StateGraph": "pregel.graph.state",
     "add_messages": "pregel.graph.messages",
+    "interrupt": "pregel.runtime",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -12,16 +12,18 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
+from pregel.errors import GraphInterrupt, InterruptSwallowedError
 from pregel.managed import managed_values
 from pregel.mutation import check_untouched, copied
 from pregel.routing import named, path_view, routed
-from pregel.runtime import FRAME, Run, runtime_of
-from pregel.superstep import TaskDone, TaskFailed
+from pregel.runtime import FRAME, Run, runtime_of, unanswered
+from pregel.superstep import TaskDone, TaskFailed, TaskPaused
 from pregel.task import Task, Writes, make
+from pregel.text import shortened
 from pregel.writes import interpret
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from pregel.network import Network
     from pregel.node import Code, Node
@@ -33,14 +35,14 @@ __all__ = ["attempt"]
 NAMED_WRITERS = 5
 
 
-async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a call
+async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch would cost a call
     task: Task,
     values: dict[str, Any],
     network: Network,
     run: Run,
     prefer_async: bool,  # noqa: FBT001 - an internal call on the hot path
     offload: Offload | None = None,
-) -> TaskDone | TaskFailed:
+) -> TaskDone | TaskFailed | TaskPaused:
     """Run a task's node and its conditional edges.
 
     Args:
@@ -58,16 +60,18 @@ async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a cal
     given: Any = MISSING
     seen: dict[str, Any] | None = None
     copies: dict[str, Any] = {}
-    FRAME.set((task, run, count()))
+    asked: list[Any] = []
+    FRAME.set((task, run, count(), asked))
+    is_input = node is network.start
     try:
-        if task.step == 0:
+        if is_input:
             writes = Writes(task.arg, node.targets)
         else:
             code = node.code
             if task.arg is MISSING:
                 seen = node.view.read(values)
                 if node.view.managed:
-                    seen.update(managed_values(node.view.managed, task.step, run.limit))
+                    seen.update(managed_values(node.view.managed, task.step, run.last_step))
                 if network.debug:
                     copies = {name: copied(value) for name, value in seen.items()}
                     seen = dict(copies)
@@ -88,7 +92,7 @@ async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a cal
                 real = {**values, **{name: seen[name] for name, _ in node.view.managed if name in seen}}
                 check_untouched(real, copies, seen, dict(writes.updates), named(node.name, network))
         for branch in node.branches:
-            shown = path_view(task, seen, branch, writes, values, network, run.limit)
+            shown = path_view(task, seen, branch, writes, values, network, run.last_step)
             code = branch.code
             if code.acall is not None and (prefer_async or code.call is None):
                 choice = await code.acall(shown, **filled(code, task, run))
@@ -96,9 +100,49 @@ async def attempt(  # noqa: PLR0912 - one hot path: each branch would cost a cal
                 path: Callable[..., Any] = code.call  # type: ignore[assignment]
                 choice = path(shown, **filled(code, task, run)) if code.inject else path(shown)
             writes = routed(choice, branch, writes, task, network)
+    except GraphInterrupt as pause:
+        return paused(task, network, asked, [pause])
+    except BaseExceptionGroup as group:  # what a task group of the node's own makes of several
+        pauses, rest = group.split(GraphInterrupt)
+        if rest is None:
+            return paused(task, network, asked, list(leaves(group)))
+        if not isinstance(rest, Exception):
+            raise
+        return TaskFailed(task, explained(rest if pauses else group, task, network, given))  # type: ignore[arg-type]
     except Exception as raised:  # noqa: BLE001 - whatever user code raises is how the task ended
-        return TaskFailed(task, explained(raised, task, network, given if task.step else {**values, **dict(task.arg)}))
+        return TaskFailed(task, explained(raised, task, network, {**values, **dict(task.arg)} if is_input else given))
+    if asked and (open_questions := unanswered(asked)):
+        return TaskFailed(task, explained(swallowed(task, network, open_questions), task, network, given))
     return make(TaskDone, (task, writes))
+
+
+def paused(task: Task, network: Network, asked: Sequence[Any], pauses: Sequence[Any]) -> TaskPaused | TaskFailed:
+    """Return the event of a task that waits for answers: to all that it asks, in the order in which it asked."""
+    reasons = unanswered(asked)
+    if not reasons:
+        error = InterruptSwallowedError(
+            f"{named(task.node.name, network)} raised GraphInterrupt and asks nothing, so no answer could let it go on. "
+            "Call interrupt(value): it raises by itself"
+        )
+        return TaskFailed(task, explained(error, task, network, MISSING))
+    return TaskPaused(task, reasons, next((pause.error for pause in pauses if pause.error is not None), None))
+
+
+def leaves(group: BaseExceptionGroup[Any]) -> Iterator[BaseException]:
+    """Yield the exceptions of a group and of the groups in it."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
+
+
+def swallowed(task: Task, network: Network, questions: Sequence[Any]) -> InterruptSwallowedError:
+    """Return the error of a node that went on although it waits for an answer."""
+    return InterruptSwallowedError(
+        f"{named(task.node.name, network)} ended although {', '.join(map(shortened, questions))} is not answered: it "
+        "has caught the pause. Let GraphInterrupt through: catch `Exception`, not `BaseException`, and no bare `except:`"
+    )
 
 
 def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
@@ -109,6 +153,8 @@ def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
             made[name] = dict(run.config)
         elif kind == "writer":
             made[name] = run.writer
+        elif kind == "store":
+            made[name] = run.store
         else:
             made[name] = runtime_of(task, run)
     return made
@@ -139,7 +185,7 @@ def explained(raised: Exception, task: Task, network: Network, given: Any) -> Ex
         error.__cause__ = raised
     notes = [f"In graph {network.name!r}, node {task.node.name!r}, superstep {task.step}, task {task.id}."]
     name = error.args[0] if isinstance(error, KeyError) and error.args else None
-    reads_state = (task.arg is MISSING or not task.step) and isinstance(given, dict)
+    reads_state = (task.arg is MISSING or task.node is network.start) and isinstance(given, dict)
     if reads_state and isinstance(name, str) and name in network.fields and name not in given:
         writers = [node.name for node in network.nodes.values() if node.may_write is None or name in node.may_write]
         notes.append(

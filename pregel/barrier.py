@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pregel.channels.base import MISSING, ConcurrentUpdateError, InvalidUpdateError, Overwrite
 from pregel.errors import InvalidConcurrentUpdateError, ReducerError
 from pregel.text import show, told
+from pregel.types import START
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -168,7 +169,9 @@ def fold(network: Network, name: str, value: Any, updates: Sequence[Any], writer
 
 def writer(task: Task) -> str:
     """Return how messages name who wrote an update."""
-    return f"node {task.node.name!r} (task {task.id})" if task.step else "the input"
+    if task.node.order >= 0:
+        return f"node {task.node.name!r} (task {task.id})"
+    return "the input" if task.node.name == START else "the update from outside"
 
 
 def blamed(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadCallable", "alternatives", "read_callable"]
 
-INJECTED: Mapping[str, Injection] = {"config": "config", "writer": "writer", "runtime": "runtime"}
+INJECTED: Mapping[str, Injection] = {"config": "config", "writer": "writer", "runtime": "runtime", "store": "store"}
 VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -58,13 +58,14 @@ class Child:
             InvalidInputError: The child was started by a `Send` whose argument is no input of it.
         """
         frame = current_frame()
-        task, run, _ = frame
+        task, run, *_ = frame
         graph = self.graph
         session = Session(
             graph._network,  # noqa: SLF001 - a child is a graph run from inside
             self.options(run),
             context=graph._read_context(run.context),  # noqa: SLF001 - see above
             on_failure=graph._on_failure,  # noqa: SLF001 - see above
+            persistence=graph._persistence,  # noqa: SLF001 - see above
             around=frame,
             journal=self.gives,
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, get_args
 
-from pregel.errors import InvalidConfigError, nearest
+from pregel.errors import InvalidConfigError, MissingStoreError, nearest
 from pregel.runtime import current_frame
 from pregel.types import OnFailure, StreamMode, StreamVersion, StreamWriter
 
@@ -14,6 +14,7 @@ __all__ = [
     "RunConfig",
     "RunOptions",
     "get_config",
+    "get_store",
     "get_stream_writer",
     "merged_config",
     "read_config",
@@ -78,6 +79,22 @@ def get_config() -> dict[str, Any]:
         OutsideTaskError: None does.
     """
     return dict(current_frame()[1].config)
+
+
+def get_store() -> Any:
+    """Return the long-term memory of the graph whose task runs the current code: a `pregel.store.base.BaseStore`.
+
+    Raises:
+        OutsideTaskError: None does.
+        MissingStoreError: The graph was compiled without one.
+    """
+    task, run, *_ = current_frame()
+    if run.store is None:
+        raise MissingStoreError(
+            f"node {task.node.name!r} asks for the store, and its graph was compiled without one: "
+            "compile(store=InMemoryStore())"
+        )
+    return run.store
 
 
 def get_stream_writer() -> StreamWriter:

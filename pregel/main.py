@@ -12,21 +12,35 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from typing_extensions import TypeVar
 
 from pregel.config import merged_config, read_config, read_modes, read_on_failure, read_version
+from pregel.errors import MissingCheckpointerError
 from pregel.lowlevel import compile_channels
+from pregel.persistence import UNSTORED, read_persistence
 from pregel.runtime import FRAME, numbered
 from pregel.session import Session
-from pregel.types import StreamPart
+from pregel.stateful import Stateful
+from pregel.types import Command, StreamPart
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 
     from pregel.channels.base import Channel
+    from pregel.checkpoint.base import Checkpointer
     from pregel.config import RunConfig
     from pregel.door import Door
     from pregel.lowlevel import ChannelNode, NodeBuilder
     from pregel.network import Network
+    from pregel.persistence import Persistence
     from pregel.superstep import Emit
-    from pregel.types import ExecutorName, OnFailure, StreamMode, StreamVersion
+    from pregel.types import (
+        Durability,
+        ExecutorName,
+        GroupCommit,
+        Migration,
+        OnBusy,
+        OnFailure,
+        StreamMode,
+        StreamVersion,
+    )
 
 __all__ = ["Pregel"]
 
@@ -35,7 +49,7 @@ __all__ = ["Pregel"]
 ResultT = TypeVar("ResultT", default=Any)
 
 
-class Pregel(Generic[ResultT]):
+class Pregel(Stateful, Generic[ResultT]):
     """A compiled graph. It holds no run's state, so one may be run any number of times at once.
 
     Every way to run it takes sync and async nodes in any mixture, under no event loop, asyncio and trio.
@@ -53,6 +67,13 @@ class Pregel(Generic[ResultT]):
         executor: Where the sync code of nodes runs: "thread" in a worker thread when others run beside it, "inline"
             never.
         on_failure: What becomes of the siblings of a task that fails, where a run does not say.
+        checkpointer: Where runs are stored; this and what follows is as for `StateGraph.compile`.
+        store: Long-term memory.
+        durability: When what a run commits is stored.
+        on_busy: What a run does whose thread is taken.
+        interrupt_before: Nodes before which a run stops.
+        interrupt_after: Nodes after which it does.
+        migrations: What has become of versions of the graph that are stored.
 
     Raises:
         GraphDefinitionError: A name is unknown, a node can never run or does nothing, or no node subscribes to an
@@ -72,6 +93,13 @@ class Pregel(Generic[ResultT]):
         name: str = "Pregel",
         executor: ExecutorName = "thread",
         on_failure: OnFailure = "finish",
+        checkpointer: Checkpointer | bool | None = None,
+        store: Any = None,
+        durability: Durability | GroupCommit = "sync",
+        on_busy: OnBusy = "reject",
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        migrations: Migration | Sequence[Migration] = (),
     ) -> None:
         network, door, output = compile_channels(
             nodes=nodes,
@@ -81,7 +109,24 @@ class Pregel(Generic[ResultT]):
             name=name,
             executor=executor,
         )
-        self._assemble(network, door, on_failure=on_failure, output=output)
+        self._assemble(
+            network,
+            door,
+            on_failure=on_failure,
+            persistence=read_persistence(
+                network,
+                checkpointer=checkpointer,
+                types=tuple,
+                durability=durability,
+                on_busy=on_busy,
+                interrupt_before=interrupt_before,
+                interrupt_after=interrupt_after,
+                migrations=migrations,
+                store=store,
+                children={},
+            ),
+            output=output,
+        )
 
     def _assemble(
         self,
@@ -89,6 +134,7 @@ class Pregel(Generic[ResultT]):
         door: Door,
         *,
         on_failure: OnFailure,
+        persistence: Persistence = UNSTORED,
         read_context: Callable[[Any], Any] = lambda context: context,
         output: str | None = None,
     ) -> None:
@@ -96,6 +142,7 @@ class Pregel(Generic[ResultT]):
         self._network = network
         self._door = door
         self._on_failure = read_on_failure(on_failure)
+        self._persistence = persistence
         self._read_context = read_context
         # The field whose bare value is the result; None where the result is a dict.
         self._output = output
@@ -120,6 +167,16 @@ class Pregel(Generic[ResultT]):
         """Whether some code is awaited where there is an event loop."""
         return self._network.uses_loop
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells this version of the graph from others: it changes with nodes, edges and channels."""
+        return self._persistence.format.fingerprint  # type: ignore[union-attr]  # every graph that can be stored has one
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it has a history of its own inside the graph that runs it."""
+        return self._persistence.checkpointer is True
+
     def takes(self, name: str) -> bool:
         """Return whether a caller may set a field."""
         return name in self._door.accepted
@@ -136,20 +193,31 @@ class Pregel(Generic[ResultT]):
         *,
         context: Any = None,
         on_failure: OnFailure | None = None,
+        durability: Durability | GroupCommit | None = None,
+        on_busy: OnBusy | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
     ) -> ResultT:
         """Run the graph to its end.
 
         Args:
             input: A mapping of fields, or an instance of the input schema; where there is one bare input channel, its
-                update.
+                update. Where runs are stored, None goes on with what is due on the thread, and `Command(resume=...)`
+                answers what a paused run asked.
             config: Options of the run; see `pregel.config.RunConfig`.
             context: What nodes find as `runtime.context`.
             on_failure: What becomes of the siblings of a task that fails: "finish" lets them run to their end,
                 "cancel" does not.
+            durability: When what the run commits is stored: "sync" before the next superstep, "async" in groups while
+                it goes on, "exit" at its end.
+            on_busy: What to do where another run has the thread: "reject" raises, "wait" waits.
+            interrupt_before: Nodes before which the run stops; "*" for all.
+            interrupt_after: Nodes after which it does.
 
         Returns:
             A dict of the visible fields of the final state that have a value; where there is one bare output channel,
-            its value, or None.
+            its value, or None. A run that is paused gives a dict with `__interrupt__`: why, as a list of `Interrupt`s
+            and `Breakpoint`s.
 
         Raises:
             InvalidInputError: The input does not fit the schema; nothing was run.
@@ -157,9 +225,21 @@ class Pregel(Generic[ResultT]):
             InvalidUpdateError: A node's result is no valid update, or updates conflict.
             GraphRecursionError: The run is not over after `recursion_limit` supersteps.
             StarvedJoinError: The run ended with a join that heard from some of its sources only.
+            InvalidResumeError: An answer fits nothing that was asked; nothing was run.
+            ThreadBusyError: Another run has the thread; nothing was run.
+            ConcurrentRunError: Another run took the thread over, since this one's lease had expired; it commits nothing
+                more.
+            GraphChangedError: What is stored belongs to another version of the graph; nothing was run.
             Exception: What a node raised; several failed tasks make an `ExceptionGroup`.
         """
-        session = self._session(input, config, context, on_failure, inside=True)
+        session = self._session(
+            input,
+            config,
+            context,
+            on_failure,
+            self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
+            inside=True,
+        )
         if self._network.needs_loop:
             from pregel.drivers.bridge import run_async  # noqa: PLC0415 - only graphs with async nodes need a loop
 
@@ -175,16 +255,29 @@ class Pregel(Generic[ResultT]):
         *,
         context: Any = None,
         on_failure: OnFailure | None = None,
+        durability: Durability | GroupCommit | None = None,
+        on_busy: OnBusy | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
     ) -> ResultT:
         """Run the graph to its end, on asyncio or trio; see `invoke`."""
-        session = self._session(input, config, context, on_failure, inside=True)
+        session = self._session(
+            input,
+            config,
+            context,
+            on_failure,
+            self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
+            inside=True,
+        )
         await session.acomplete()
         return self._result(session)
 
     def _result(self, session: Session) -> ResultT:
         """Return what the caller of a run that is over gets."""
         shown: Any = session.result()
-        return shown if self._output is None else shown.get(self._output)  # type: ignore[no-any-return]
+        if self._output is None or session.machine.pauses:
+            return shown  # type: ignore[no-any-return]
+        return shown.get(self._output)  # type: ignore[no-any-return]
 
     def stream(
         self,
@@ -196,6 +289,10 @@ class Pregel(Generic[ResultT]):
         version: StreamVersion = "v1",
         context: Any = None,
         on_failure: OnFailure | None = None,
+        durability: Durability | GroupCommit | None = None,
+        on_busy: OnBusy | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
     ) -> Generator[Any, None, None]:
         """Run the graph and yield parts as they come.
 
@@ -207,12 +304,17 @@ class Pregel(Generic[ResultT]):
                 "updates": `{node: updates}` for each task that ended, in the order of ending;
                 "custom": what nodes give to their writer;
                 "tasks": a part when a task begins and one when it ends, with everything it read and wrote;
-                "debug": the same with step and time.
+                "checkpoints": the state after each superstep that was stored, with what is due next;
+                "debug": both, with step and time.
             subgraphs: Whether the parts of graphs inside this one are yielded too, each with the path to its graph.
             version: "v1" yields `part`, `(mode, part)` for a list of modes, with subgraphs `(path, part)` and
                 `(path, mode, part)`. "v2" always yields a `StreamPart`.
             context: See `invoke`.
             on_failure: See `invoke`.
+            durability: See `invoke`.
+            on_busy: See `invoke`.
+            interrupt_before: See `invoke`.
+            interrupt_after: See `invoke`.
 
         Yields:
             The parts, in the shape that `version` says.
@@ -222,7 +324,15 @@ class Pregel(Generic[ResultT]):
         """
         modes, tagged = read_modes(stream_mode)
         shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
-        session = self._session(input, config, context, on_failure, modes=modes, subgraphs=subgraphs)
+        session = self._session(
+            input,
+            config,
+            context,
+            on_failure,
+            self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
+            modes=modes,
+            subgraphs=subgraphs,
+        )
         if self._network.needs_loop:
             from pregel.drivers.bridge import iterate_async  # noqa: PLC0415 - only graphs with async nodes need a loop
 
@@ -239,6 +349,10 @@ class Pregel(Generic[ResultT]):
         version: StreamVersion = "v1",
         context: Any = None,
         on_failure: OnFailure | None = None,
+        durability: Durability | GroupCommit | None = None,
+        on_busy: OnBusy | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
     ) -> AsyncGenerator[Any, None]:
         """Run the graph on asyncio or trio and yield parts as they come; see `stream`.
 
@@ -247,7 +361,15 @@ class Pregel(Generic[ResultT]):
         """
         modes, tagged = read_modes(stream_mode)
         shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
-        session = self._session(input, config, context, on_failure, modes=modes, subgraphs=subgraphs)
+        session = self._session(
+            input,
+            config,
+            context,
+            on_failure,
+            self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
+            modes=modes,
+            subgraphs=subgraphs,
+        )
         return ashown_parts(session.aparts(), shape)
 
     def with_config(self, config: RunConfig | Mapping[str, Any]) -> Self:
@@ -308,6 +430,7 @@ class Pregel(Generic[ResultT]):
         config: Mapping[str, Any] | None,
         context: Any,
         on_failure: OnFailure | None,
+        persistence: Persistence | None = None,
         *,
         modes: tuple[str, ...] = (),
         subgraphs: bool = False,
@@ -327,12 +450,21 @@ class Pregel(Generic[ResultT]):
             read_config(config if self._config is None else merged_config(self._config, config)),
             context=self._read_context(context),
             on_failure=self._on_failure if on_failure is None else read_on_failure(on_failure),
+            persistence=persistence or self._persistence,
             modes=modes,
             subgraphs=subgraphs,
             around=frame,
             tells=inside,
         )
-        session.start(self._door.updates(given, session.run.new_id))
+        if session.place == "nowhere" and "checkpoints" in modes:
+            raise MissingCheckpointerError(
+                f"graph {self.name!r} was compiled without a checkpointer, so stream_mode='checkpoints' has nothing to "
+                "tell: compile(checkpointer=...)"
+            )
+        if session.place == "root" and (given is None or isinstance(given, Command)):
+            session.resume(given)
+        else:
+            session.start(self._door.updates(given, session.run.new_id))
         return session
 
 

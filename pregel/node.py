@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pregel.errors import NodeInputError
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pregel.managed import ManagedName
     from pregel.types import ExecutorName
 
-__all__ = ["Branch", "Code", "Field", "Injection", "Join", "Node", "View"]
+__all__ = ["EDITOR", "Branch", "Code", "Field", "Injection", "Join", "Node", "View"]
 
 #: What a parameter of a node may be filled with.
-Injection = Literal["config", "writer", "runtime"]
+Injection = Literal["config", "writer", "runtime", "store"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,6 +157,8 @@ class Node:
     destinations: tuple[str, ...] | None = ()
     #: The fields that make it due and whose value is used up when it has run.
     consumes: tuple[str, ...] = ()
+    #: Whether it is a graph with a history of its own, of which one run at a time can go on.
+    once: bool = False
 
     #: Whether it can't run without an event loop.
     needs_loop: bool = field(init=False)
@@ -168,3 +170,7 @@ class Node:
         needs = any(code.call is None and code.acall is not None for code in codes)
         object.__setattr__(self, "needs_loop", needs)
         object.__setattr__(self, "uses_loop", any(code.acall is not None for code in codes))
+
+
+#: The node of a superstep that changes the state from outside.
+EDITOR: Final = Node("update_state", -1, Code("update_state"), View())

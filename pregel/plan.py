@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pregel.task import Writes
     from pregel.types import Send
 
-__all__ = ["Due", "plan", "waking"]
+__all__ = ["Due", "plan", "tasks_of", "waking"]
 
 ORDER = attrgetter("order")
 
@@ -34,6 +34,11 @@ class Due:
     def names(self) -> set[str]:
         """Return the names of all nodes that are due."""
         return {*self.nodes, *(send.node for send in self.sends)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Due) and (list(self.nodes), self.sends) == (list(other.nodes), other.sends)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
         return bool(self.nodes or self.sends)
@@ -69,7 +74,7 @@ def plan(
                 return (), held, ()
             node = known[goto[0]]
             if len(goto) == 1 and not node.defer:
-                return (make(Task, (node, step, 0, MISSING)),), held, ()
+                return (make(Task, (node, step, 0, MISSING, None)),), held, ()
     nodes: dict[str, None] = {}
     sends: list[Send] = []
     for writes in results:
@@ -167,6 +172,6 @@ def tasks_of(network: Network, step: int, ready: list[Node], packets: Sequence[S
     ready.sort(key=ORDER)
     first = len(ready)
     known = network.nodes
-    pulled = [make(Task, (node, step, index, MISSING)) for index, node in enumerate(ready)]
-    pushed = [make(Task, (known[send.node], step, first + index, send.arg)) for index, send in enumerate(packets)]
+    pulled = [make(Task, (node, step, index, MISSING, None)) for index, node in enumerate(ready)]
+    pushed = [make(Task, (known[send.node], step, first + index, send.arg, None)) for index, send in enumerate(packets)]
     return (*pulled, *pushed)

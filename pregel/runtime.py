@@ -6,16 +6,31 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from pregel.errors import OutsideTaskError
+from pregel.channels.base import MISSING
+from pregel.errors import GraphInterrupt, InvalidResumeError, MissingCheckpointerError, OutsideTaskError
+from pregel.text import shortened
+from pregel.types import Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pregel.superstep import Emit
     from pregel.task import Task
-    from pregel.types import StreamWriter
+    from pregel.types import Breakpoint, StreamWriter
 
-__all__ = ["FRAME", "Frame", "Run", "Runtime", "Token", "current_frame", "get_runtime", "numbered", "runtime_of"]
+__all__ = [
+    "FRAME",
+    "Frame",
+    "Run",
+    "Runtime",
+    "Token",
+    "current_frame",
+    "get_runtime",
+    "interrupt",
+    "numbered",
+    "runtime_of",
+    "unanswered",
+]
 
 ContextT = TypeVar("ContextT")
 
@@ -30,10 +45,14 @@ class Runtime(Generic[ContextT]):
     stream_writer: StreamWriter
     config: Mapping[str, Any]
     node: str
-    #: The superstep, from 1.
+    #: The superstep, from 1; where runs are stored it counts on over the runs of the thread.
     step: int
-    #: The same when the run is repeated: a key for effects outside that must not happen twice.
+    #: The same when the task runs again after a crash, and no other task's: a key for effects outside that must not
+    #: happen twice. It begins with the thread's id where runs are stored; without a checkpointer nothing is repeated,
+    #: and two runs have the same ids.
     task_id: str
+    #: The long-term memory that the graph was compiled with.
+    store: Any = None
 
 
 def ignore(payload: Any) -> None:
@@ -70,8 +89,9 @@ class Run:
     context: Any
     #: Gives the text of a new id for the n-th thing that a task makes: (task id, n) -> text.
     new_id: Callable[[str, int], str]
-    #: How many supersteps of nodes may run.
+    #: How many supersteps of nodes may run, and the number of the last one that may.
     limit: int
+    last_step: int
     #: How many tasks may run at once.
     max_concurrency: int | None = None
     #: Where a node's stream writer puts its parts.
@@ -87,15 +107,25 @@ class Run:
     #: Whether this run is a node of another graph, which its commands can address.
     is_node: bool = False
     token: Token = field(default_factory=Token)
+    #: The answers to what tasks of the run and of runs inside it ask, by `Interrupt.id`; None where nothing is stored,
+    #: so that nothing can wait for an answer.
+    answers: Mapping[str, Any] | None = None
+    #: The thread that the run is stored on, if it is.
+    thread: str | None = None
+    #: Stores what the run commits: a `pregel.checkpoint.recorder.Recorder`, of which the core knows nothing.
+    recorder: Any = None
+    #: The long-term memory that nodes may ask for.
+    store: Any = None
 
     def task_id(self, task: Task) -> str:
         """Return a task's id with the path to its run: unique in the outermost run."""
         return "|".join((*self.path, task.id))
 
 
-#: The task that runs the current code, its run, and the numbers of the runs that it holds. A bare tuple: each task
+#: The task that runs the current code, its run, the numbers of the runs that it holds, and what it has asked: None for
+#: a question that is answered, one that is not, and a tuple of what a run inside it waits for. A bare tuple: each task
 #: makes one.
-Frame = tuple["Task", Run, "Iterator[int]"]
+Frame = tuple["Task", Run, "Iterator[int]", "list[Interrupt | tuple[Interrupt | Breakpoint, ...] | None]"]
 
 #: Set in the context of each task, and nowhere else.
 FRAME: Final[ContextVar[Frame]] = ContextVar("pregel_frame")
@@ -124,11 +154,11 @@ def numbered(call: Callable[[], Any]) -> Callable[[], Any]:
     frame = FRAME.get(None)
     if frame is None:
         return call
-    task, run, numbers = frame
+    task, run, numbers, asked = frame
     mine = iter((next(numbers),))
 
     def held() -> Any:
-        FRAME.set((task, run, mine))
+        FRAME.set((task, run, mine, asked))
         return call()
 
     return held
@@ -136,7 +166,8 @@ def numbered(call: Callable[[], Any]) -> Callable[[], Any]:
 
 def runtime_of(task: Task, run: Run) -> Runtime[Any]:
     """Return what a task's code may ask for."""
-    return Runtime(run.context, run.writer, run.config, task.node.name, task.step, run.task_id(task))
+    task_id = run.task_id(task) if run.thread is None else f"{run.thread}|{run.task_id(task)}"
+    return Runtime(run.context, run.writer, run.config, task.node.name, task.step, task_id, run.store)
 
 
 def get_runtime() -> Runtime[Any]:
@@ -145,5 +176,71 @@ def get_runtime() -> Runtime[Any]:
     Raises:
         OutsideTaskError: None does.
     """
-    task, run, _ = current_frame()
+    task, run, *_ = current_frame()
     return runtime_of(task, run)
+
+
+def interrupt(value: Any, response_schema: Any = None) -> Any:
+    """Ask whoever runs the graph something: pause the task until there is an answer, and return it.
+
+    The run ends with what is asked under `__interrupt__`; `invoke(Command(resume=answer), config)` goes on. The node
+    then runs again from its top, and this call returns the answer. So what stands before it runs twice: keep effects
+    out of there. Several calls of one node are told apart by their order.
+
+    Args:
+        value: What to ask; anything that can be stored.
+        response_schema: The type that the answer must have, as pydantic understands it: JSON is converted to it.
+
+    Returns:
+        The answer, which may be None.
+
+    Raises:
+        GraphInterrupt: There is no answer yet. It is no `Exception`: let it through.
+        MissingCheckpointerError: The graph runs without a checkpointer, so nothing could wait for the answer.
+        OutsideTaskError: No task runs this code.
+    """
+    task, run, _, asked = current_frame()
+    if run.answers is None:
+        raise MissingCheckpointerError(
+            f"node {task.node.name!r} calls interrupt, and its graph runs without a checkpointer, so that no later run "
+            "could go on from here: compile(checkpointer=...) and give config={'configurable': {'thread_id': ...}}"
+        )
+    adapter = None if response_schema is None else adapter_of(response_schema)
+    question = Interrupt(
+        value,
+        # Runs inside the task that wait are no questions of its own: when they go on they are not in the list.
+        f"{run.task_id(task)}#{sum(type(each) is not tuple for each in asked)}",
+        None if adapter is None else adapter.json_schema(),
+    )
+    answer = run.answers.get(question.id, MISSING)
+    error: Exception | None = None
+    if answer is not MISSING and adapter is not None:
+        try:
+            answer = adapter.validate_python(answer)
+        except ValueError as raised:
+            error = InvalidResumeError(
+                f"the answer to {question.id!r} of node {task.node.name!r} does not fit what was asked for: "
+                f"{shortened(answer)}. The task is still paused; answer again. {raised}"
+            )
+            answer = MISSING
+    if answer is MISSING:
+        asked.append(question)
+        raise GraphInterrupt((question,), error)
+    asked.append(None)
+    return answer
+
+
+def adapter_of(schema: Any) -> Any:
+    """Return what checks answers against a type."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - most graphs ask nothing
+
+    return TypeAdapter(schema)
+
+
+def unanswered(asked: Sequence[Any]) -> tuple[Interrupt | Breakpoint, ...]:
+    """Return what a task, with the runs inside it, waits for."""
+    found: list[Interrupt | Breakpoint] = []
+    for each in asked:
+        if each is not None:
+            found.extend(each if type(each) is tuple else (each,))
+    return tuple(found)

@@ -6,25 +6,51 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4, uuid5
+from time import sleep
+from typing import TYPE_CHECKING, Any, Final, Literal
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
+from pregel.channels.base import MISSING
 from pregel.drivers.sync import SyncDriver
-from pregel.errors import InvalidConfigError, NodeCancelledError
+from pregel.errors import (
+    ConcurrentRunError,
+    GraphInterrupt,
+    InvalidConfigError,
+    InvalidInputError,
+    InvalidResumeError,
+    MissingCheckpointerError,
+    NodeCancelledError,
+    PregelError,
+)
+from pregel.node import EDITOR
+from pregel.persistence import UNSTORED, Address, Persistence, read_address, saver_of
+from pregel.reporter import INTERRUPT
 from pregel.runtime import FRAME, Run, Token, ignore
 from pregel.superstep import Emit, Superstep
+from pregel.task import Task
+from pregel.writes import interpret
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
 
+    from pregel.checkpoint.claim import Claim
+    from pregel.checkpoint.recorder import Recorder
     from pregel.config import RunOptions
     from pregel.drivers.sync import Inbox
     from pregel.network import Network
+    from pregel.opening import Opening
+    from pregel.persistence import Format
     from pregel.runtime import Frame
     from pregel.superstep import Command
+    from pregel.types import Command as Resume
     from pregel.types import OnFailure
 
 __all__ = ["Session", "id_maker"]
+
+#: Seconds between two looks at whether a thread is free.
+PATIENCE: Final = 0.02
+#: Where a run is stored: on a thread of its own, in the run around it, there with a history of its own, or nowhere.
+Place = Literal["root", "child", "remembers", "nowhere"]
 
 
 class Session:
@@ -35,6 +61,7 @@ class Session:
         options: The checked config.
         context: What nodes find as `runtime.context`.
         on_failure: What becomes of the siblings of a failed task.
+        persistence: Whether and how the run is stored.
         modes: The stream modes that the caller reads here.
         subgraphs: Whether the parts of graphs inside this one are read as well.
         around: The task inside which this run takes place.
@@ -50,6 +77,7 @@ class Session:
         *,
         context: Any,
         on_failure: OnFailure,
+        persistence: Persistence = UNSTORED,
         modes: tuple[str, ...] = (),
         subgraphs: bool = False,
         around: Frame | None = None,
@@ -57,22 +85,29 @@ class Session:
         journal: Collection[str] | None = None,
     ) -> None:
         self.network = network
+        self.options = options
+        self.persistence = persistence
+        self.around = around
         self.reads = "custom" in modes or subgraphs
         self.custom = "custom" in modes
+        self.place = placed(persistence, options, around, network.name)
         self.run = Run(
             options.config,
             context,
             id_maker(options.config.get("run_id")),
+            options.recursion_limit,
             options.recursion_limit,
             options.max_concurrency,
             nested_modes=modes if subgraphs else (),
             is_node=journal is not None,
             # A run inside a task that was cancelled must not begin anything either, whoever reads its parts.
             token=Token(None if around is None else around[1].token),
+            store=persistence.store,
         )
         if around is not None:
             self.enter(around, tells=tells)
             modes = self.run.nested_modes if tells else modes
+        stored = self.place in {"root", "child", "remembers"}
         self.machine = Superstep(
             network,
             limit=options.recursion_limit,
@@ -80,22 +115,156 @@ class Session:
             on_failure=on_failure,
             namespace=self.run.namespace,
             journal=journal,
+            breakpoints=persistence.breakpoints,
+            config_of=self.config_of if stored else None,
         )
         self.commands: Sequence[Command] = ()
+        #: Where the run is stored: its hold on the thread, and what it does once it has it.
+        self.claim: Claim | None = None
+        self.first: Callable[[], Sequence[Command]] | None = None
+        self.recorder: Recorder | None = None
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
 
     def start(self, updates: Sequence[tuple[str, Any]]) -> None:
-        """Take the updates that the input makes."""
-        self.commands = self.machine.start(updates)
+        """Take the updates that the input makes; a run that is stored begins when it is performed."""
+        if self.place == "root":
+            self.claim_thread(partial(self.begin, updates, None))
+        elif self.place in {"child", "remembers"}:
+            self.first = partial(self.begin_inside, updates)
+        else:
+            self.commands = self.machine.start(updates)
+
+    def resume(self, command: Resume | None) -> None:
+        """Go on with what is stored when the run is performed.
+
+        Args:
+            command: Answers, and what to change before.
+        """
+        self.claim_thread(partial(self.begin, None, command))
+
+    def claim_thread(self, first: Callable[[], Sequence[Command]]) -> None:
+        """Prepare the hold on the thread."""
+        from pregel.checkpoint.claim import Claim  # noqa: PLC0415 - runs that are not stored do not load it
+
+        self.address = read_address(self.options.config, self.network.name)
+        saver = saver_of(self.persistence, self.network.name)
+        self.claim = Claim(saver, self.address.thread_id, self.persistence.durability)
+        self.first = first
+
+    def begin(self, updates: Sequence[tuple[str, Any]] | None, command: Resume | None) -> Sequence[Command]:
+        """Read what is stored, and return what the machine does first.
+
+        Raises:
+            InvalidInputError: There is nothing to go on with.
+        """
+        if self.address.namespace:
+            raise InvalidConfigError(
+                f"the config names the graph {'/'.join(self.address.namespace)!r} inside graph {self.network.name!r}: "
+                "runs begin at the outermost one"
+            )
+        opening, found = self.begin_thread(())
+        if updates is not None:
+            commands = opening.start(updates, found=found)
+        elif found:
+            writes = None
+            if command is not None and (command.update is not None or command.goto):
+                task = Task(EDITOR, opening.step + 1, 0)
+                writes = interpret(replace(command, resume=MISSING), self.network, task, {}, self.run)
+            commands = opening.resume(command, writes)
+        else:
+            raise nothing_stored(self.network.name, self.address.thread_id, command)
+        self.count_steps()
+        return commands
+
+    def begin_thread(self, namespace: tuple[str, ...]) -> tuple[Opening, bool]:
+        """Read what is stored of a graph on the thread; return what reads it, and whether there is anything."""
+        claim: Claim = self.claim  # type: ignore[assignment]
+        opening = self.opening(claim, namespace)
+        found = opening.find(self.address)
+        path = () if claim.branch == 0 else (f"branch-{claim.branch}",)
+        space = uuid5(NAMESPACE_OID, claim.thread_id)
+        self.run = replace(
+            self.run,
+            path=path,
+            new_id=lambda task, number: named_id(space, "|".join((*path, task)), number),
+            answers=opening.answers,
+            thread=claim.thread_id,
+            recorder=self.recorder,
+        )
+        return opening, found
+
+    def begin_inside(self, updates: Sequence[tuple[str, Any]]) -> Sequence[Command]:
+        """Read what is stored of this graph inside another one, and return what the machine does first.
+
+        Raises:
+            ConcurrentRunError: The graph has a history of its own, and another run of it is going on from it.
+        """
+        outer = self.around[1]  # type: ignore[index]
+        claim: Claim = outer.recorder.claim
+        remembers = self.place == "remembers"
+        namespace = (*outer.recorder.namespace, self.label_remembered if remembers else self.label)
+        if remembers:
+            if namespace in claim.busy:
+                raise ConcurrentRunError(
+                    f"graph {self.network.name!r} has a history of its own (checkpointer=True), and another task of this "
+                    f"superstep is running it as {self.label_remembered!r}: which of them should the next run go on from? "
+                    "Compile it with checkpointer=None, or run it once"
+                )
+            claim.busy.add(namespace)
+        opening = self.opening(claim, namespace, around=outer.recorder)
+        opening.answers = dict(outer.answers or {})
+        self.run = replace(self.run, answers=opening.answers, thread=outer.thread, recorder=self.recorder)
+        commands = opening.enter(updates, self.owner, remembers=remembers)
+        self.count_steps()
+        return commands
+
+    def opening(self, claim: Claim, namespace: tuple[str, ...], around: Recorder | None = None) -> Opening:
+        """Return what reads the thread for this run, with a recorder for what follows."""
+        from pregel.checkpoint.recorder import Recorder  # noqa: PLC0415 - runs that are not stored do not load it
+        from pregel.opening import Opening  # noqa: PLC0415 - as above
+
+        form: Format = self.persistence.format  # type: ignore[assignment]  # every graph that can be stored has one
+        self.recorder = Recorder(
+            claim,
+            namespace,
+            self.network,
+            form.codec,
+            fingerprint=form.fingerprint,
+            metadata=self.options.config["metadata"],
+            around=around,
+            owner=self.owner if around is not None else None,
+        )
+        return Opening(self.network, self.persistence, claim, self.recorder, self.machine)
+
+    def count_steps(self) -> None:
+        """Say which superstep is the last one that may run."""
+        self.run = replace(self.run, last_step=self.machine.last_step)
+
+    def config_of(self, step: int) -> dict[str, Any]:
+        """Return the config that names a checkpoint of this run."""
+        recorder: Recorder = self.recorder  # type: ignore[assignment]
+        address = Address(recorder.claim.thread_id, None, recorder.namespace)
+        return address.config(recorder.claim.branch, step)
 
     def enter(self, around: Frame, *, tells: bool) -> None:
         """Let the run take place inside a task of another one: its ids, and if it tells its parts, are that run's."""
-        task, outer, numbers = around
+        task, outer, numbers, _ = around
         number = next(numbers)
-        label = f"{task.node.name}:{task.id}" + (f":{number}" if number else "")
+        name = task.id.rpartition(":")[2]
+        self.label = f"{name}:{task.id}" + (f":{number}" if number else "")
+        self.label_remembered = name + (f":{number}" if number else "")
+        if self.place == "root":
+            return
+        label = self.label
+        self.owner = f"{outer.task_id(task)}|{label}"
         self.run = replace(
             self.run,
             path=(*outer.path, label),
             new_id=lambda inner, number: outer.new_id(f"{label}|{inner}", number),
+            answers=outer.answers,
+            thread=outer.thread,
+            store=self.run.store if self.run.store is not None else outer.store,
         )
         if tells:
             self.run = replace(self.run, namespace=(*outer.namespace, label), nested_modes=outer.nested_modes)
@@ -113,32 +282,114 @@ class Session:
 
         self.run = replace(self.run, publish=publish, writer=write if custom else ignore)
 
+    # -- performing --------------------------------------------------------------------------------------------------
+
+    @property
+    def blocking(self) -> bool:
+        """Whether to begin and to end waits for a disk or a network."""
+        if self.claim is not None:
+            return self.claim.saver.blocking
+        return self.first is not None and bool(self.around[1].recorder.claim.saver.blocking)  # type: ignore[index]
+
+    def open(self) -> None:
+        """Take the thread, waiting for it if the run is to, and begin.
+
+        Raises:
+            ThreadBusyError: Another run has the thread.
+        """
+        claim = self.claim
+        if claim is not None:
+            holder = claim.attempt()
+            while holder is not None:
+                if self.persistence.on_busy == "reject":
+                    raise claim.refused(holder)
+                sleep(PATIENCE)
+                holder = claim.attempt()
+        if self.first is not None:
+            self.commands = self.first()
+
+    async def aopen(self) -> None:
+        """Take the thread without holding up the event loop; see `open`."""
+        call = off_loop if self.blocking else at_once
+        claim = self.claim
+        if claim is not None:
+            while (holder := await call(claim.attempt)) is not None:
+                if self.persistence.on_busy == "reject":
+                    raise claim.refused(holder)
+                await anyio_sleep()
+        if self.first is not None:
+            self.commands = await call(self.first)
+
+    def close(self) -> None:
+        """Store what is still to be stored, and let the thread go."""
+        if self.claim is not None:
+            self.claim.close()
+        elif self.recorder is not None:
+            self.recorder.claim.busy.discard(self.recorder.namespace)
+            if self.place == "child" and self.machine.ended_well:
+                self.recorder.discard()
+
+    async def aclose(self) -> None:
+        """Do so without holding up the event loop, whatever is cancelled meanwhile."""
+        if self.claim is not None and self.claim.held and self.claim.saver.blocking:
+            await off_loop(self.close)
+        else:
+            self.close()
+
     def result(self) -> dict[str, Any]:
-        """Return the visible fields of the state."""
-        return self.network.project(self.machine.values)
+        """Return the visible fields of the state, and why the run is paused if it is."""
+        shown = self.network.project(self.machine.values)
+        if self.machine.pauses:
+            shown[INTERRUPT] = list(self.machine.pauses)
+        return shown
+
+    def conclude(self) -> None:
+        """Let the task around this run wait with it.
+
+        Raises:
+            GraphInterrupt: The run is paused, and takes place inside a task of one that is stored.
+        """
+        if self.machine.pauses and self.place != "root" and self.around is not None:
+            self.around[3].append(self.machine.pauses)
+            raise GraphInterrupt(self.machine.pauses)
 
     def parts(self) -> Generator[Emit, None, None]:
         """Run without an event loop, for a reader."""
         inbox: Inbox = SimpleQueue()
-        if self.reads:
-            self.connect(inbox.put, custom=self.custom)
-        driver = SyncDriver(self.network, self.machine, self.run, inbox, live=self.reads)
-        yield from driver.perform(self.commands)
+        try:
+            self.open()
+            if self.reads:
+                self.connect(inbox.put, custom=self.custom)
+            driver = SyncDriver(self.network, self.machine, self.run, inbox, live=self.reads)
+            yield from driver.perform(self.commands)
+        finally:
+            self.close()
+        self.conclude()
 
     def complete(self) -> None:
         """Run without an event loop to the end."""
-        driver = SyncDriver(self.network, self.machine, self.run, SimpleQueue())
-        with closing(driver.perform(self.commands)) as parts:
-            for part in parts:
-                self.run.publish(part)  # type: ignore[misc]  # who asks for parts of a run inside his takes them
+        try:
+            self.open()
+            driver = SyncDriver(self.network, self.machine, self.run, SimpleQueue())
+            with closing(driver.perform(self.commands)) as parts:
+                for part in parts:
+                    self.run.publish(part)  # type: ignore[misc]  # who asks for parts of a run inside his takes them
+        finally:
+            self.close()
+        self.conclude()
 
     async def acomplete(self) -> None:
         """Run on the event loop at hand to the end, in the task of the caller."""
         from pregel.drivers.aio import AsyncDriver  # noqa: PLC0415 - sync runs do not pay for anyio
         from pregel.drivers.loops import current_loop  # noqa: PLC0415 - as above
 
-        driver = AsyncDriver(self.network, self.machine, self.run, current_loop(), None)
-        await driver.perform(self.commands)
+        try:
+            await self.aopen()
+            driver = AsyncDriver(self.network, self.machine, self.run, current_loop(), None)
+            await driver.perform(self.commands)
+        finally:
+            await self.aclose()
+        self.conclude()
 
     async def aparts(self) -> AsyncGenerator[Emit, None]:
         """Run on the event loop at hand, in a task of its own, for a reader."""
@@ -148,13 +399,16 @@ class Session:
 
         loop = current_loop()
         mailbox = Mailbox(loop)
-        self.connect(mailbox.put, custom=self.custom)
-        driver = AsyncDriver(self.network, self.machine, self.run, loop, mailbox)
         failure: list[BaseException] = []
 
         async def main() -> None:
             try:
-                await driver.perform(self.commands)
+                try:
+                    await self.aopen()
+                    self.connect(mailbox.put, custom=self.custom)
+                    await AsyncDriver(self.network, self.machine, self.run, loop, mailbox).perform(self.commands)
+                finally:
+                    await self.aclose()
             except loop.cancelled:
                 if not self.run.token.cancelled():
                     message = f"the run of graph {self.network.name!r} was cancelled, and not by who reads it"
@@ -174,6 +428,65 @@ class Session:
             await stop()
         if failure:
             raise failure.pop()
+        self.conclude()
+
+
+def placed(persistence: Persistence, options: RunOptions, around: Frame | None, graph: str) -> Place:
+    """Return where a run is stored.
+
+    Raises:
+        MissingCheckpointerError: The graph is to have a history of its own inside one that has none.
+    """
+    checkpointer = persistence.checkpointer
+    outer = None if around is None else around[1]
+    if outer is not None and outer.recorder is not None and not is_elsewhere(persistence, options, outer):
+        return "nowhere" if checkpointer is False else "remembers" if checkpointer is True else "child"
+    if checkpointer is True:
+        raise MissingCheckpointerError(
+            f"graph {graph!r} has a history of its own (checkpointer=True) inside the graph that runs it, and that one is "
+            "not stored: compile that one with a checkpointer, or give this one a checkpointer"
+        )
+    return "nowhere" if checkpointer is None or checkpointer is False else "root"
+
+
+def is_elsewhere(persistence: Persistence, options: RunOptions, outer: Run) -> bool:
+    """Return whether a run inside a task was given a thread of its own, and a place to store it."""
+    thread = options.config["configurable"].get("thread_id")
+    return not (persistence.checkpointer is None or isinstance(persistence.checkpointer, bool)) and thread not in {
+        None,
+        outer.thread,
+    }
+
+
+def nothing_stored(graph: str, thread_id: str, command: Resume | None) -> PregelError:
+    """Return the error of a run that is to go on where nothing is stored."""
+    where = f"graph {graph!r} has nothing stored on thread {thread_id!r}"
+    if command is None:
+        return InvalidInputError(f"{where}, so None has nothing to go on with: give an input")
+    if command.resume is not MISSING:
+        return InvalidResumeError(f"{where}, so there is nothing to answer: is this the right thread_id?")
+    return InvalidInputError(f"{where}, so a Command has nothing to steer: give an input")
+
+
+async def off_loop(call: Callable[[], Any]) -> Any:
+    """Call something in a worker thread and wait for its end, whatever is cancelled meanwhile."""
+    import anyio  # noqa: PLC0415 - sync runs do not pay for it
+    import anyio.to_thread  # noqa: PLC0415 - as above
+
+    with anyio.CancelScope(shield=True):
+        return await anyio.to_thread.run_sync(call)
+
+
+async def at_once(call: Callable[[], Any]) -> Any:
+    """Call something that waits for nothing."""
+    return call()
+
+
+async def anyio_sleep() -> None:
+    """Wait a little for another run to end."""
+    import anyio  # noqa: PLC0415 - sync runs do not pay for it
+
+    await anyio.sleep(PATIENCE)
 
 
 def id_maker(run_id: Any) -> Callable[[str, int], str]:

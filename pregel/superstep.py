@@ -2,14 +2,19 @@
 
 Theory of operation. The machine is in one of three phases:
 
-    idle     -- start --> running    the input is the write of superstep 0, whose one task is the virtual start node
-    running  -- TaskDone, TaskFailed of every task --> running | finished
+    idle     -- start --> running    the input is the write of a superstep, whose one task is the virtual start node
+    idle     -- resume --> running   a superstep that was open when an earlier run ended goes on
+    running  -- TaskDone, TaskFailed, TaskPaused of every task --> running | finished
     finished -- nothing is legal any more
 
 When the last task of a superstep has ended, the barrier computes what changes; only then the changes are swapped in
-and the next tasks are planned. A failed task lets the step run to its end but no barrier follows, so the state stays
-at the last one. An answer ends with
-`RunTasks` or `Finish`, or holds parts of a stream only because other tasks still run.
+and the next tasks are planned. A failed or paused task lets the step run to its end but no barrier follows, so the
+state stays at the last one. An answer ends with `RunTasks` or `Finish`, or it only keeps and emits, because other tasks
+still run.
+
+Where runs are stored, the machine says what to store and when: `CommitTask` for a task that ends while its superstep
+can't be committed yet, `CommitBarrier` for one that can, always before the command that goes on. `Standing` is what
+must be stored beside the values, so that a run that begins where another one ended derives nothing again.
 
 The machine emits what it was asked to emit and nothing else; a driver decides nothing, it performs commands in order.
 """
@@ -20,20 +25,44 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pregel.barrier import barrier, consuming
-from pregel.channels.base import MISSING
-from pregel.errors import GraphRecursionError, IllegalEventError, PregelError, StarvedJoinError
-from pregel.plan import Due, plan, waking
+from pregel.channels.base import MISSING, Overwrite
+from pregel.errors import GraphRecursionError, IllegalEventError, InvalidUpdateError, PregelError, StarvedJoinError
+from pregel.plan import Due, plan, tasks_of, waking
+from pregel.reporter import Emit, Reporter
 from pregel.task import Task, Writes, make
-from pregel.text import shortened
+from pregel.types import Breakpoint, Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pregel.network import Network
     from pregel.node import Join
     from pregel.types import OnFailure
 
-__all__ = ["Command", "Emit", "Event", "Finish", "RunTasks", "Superstep", "TaskDone", "TaskFailed", "Warn", "concluded"]
+__all__ = [
+    "COMMITS",
+    "Command",
+    "CommitBarrier",
+    "CommitTask",
+    "DropTasks",
+    "Emit",
+    "Event",
+    "Finish",
+    "Outcome",
+    "RunTasks",
+    "Standing",
+    "Superstep",
+    "TaskDone",
+    "TaskFailed",
+    "TaskPaused",
+    "Warn",
+    "concluded",
+]
+
+#: Why a task or a run is paused.
+Reasons = tuple[Interrupt | Breakpoint, ...]
+#: How a task ended.
+Outcome = Writes | Exception | Reasons
 
 
 class TaskDone(NamedTuple):
@@ -50,22 +79,70 @@ class TaskFailed(NamedTuple):
     error: Exception
 
 
+class TaskPaused(NamedTuple):
+    """Event: a task waits for answers."""
+
+    task: Task
+    reasons: Reasons
+    #: An answer that it was given and does not take; the run ends with it.
+    error: Exception | None = None
+
+
 class RunTasks(NamedTuple):
     """Command: run these tasks, and tell how each of them ended."""
 
     tasks: tuple[Task, ...]
 
 
-class Emit(NamedTuple):
-    """Command: hand a part to whoever reads the stream."""
+class CommitTask(NamedTuple):
+    """Command: store how a task ended, for its superstep is not over, or can't be committed."""
 
-    mode: str
-    payload: Any
-    #: The path to the graph; empty for the outermost.
-    namespace: tuple[str, ...] = ()
-    step: int = 0
-    #: The task that the part is about, if it is about one.
-    task: Task | None = None
+    task: Task
+    outcome: Outcome
+    #: Whether something is stored of an earlier attempt.
+    replaces: bool
+
+
+class Standing(NamedTuple):
+    """Where a run stands after a barrier, beside its values."""
+
+    #: What is due next, in order.
+    tasks: tuple[Task, ...] = ()
+    #: The deferred nodes and packets that wait.
+    held: Due = Due()  # never changed in place: a plan makes a new one
+    #: What joins have heard; those that have heard nothing are absent.
+    heard: Mapping[Join, frozenset[str]] = {}
+    #: What outputs held before they were cleared.
+    kept: Mapping[str, Any] = {}
+    #: Why the run stops here although something is due.
+    pause: Breakpoint | None = None
+
+
+class CommitBarrier(NamedTuple):
+    """Command: store what a superstep changed, and where the run stands now; the rows of its tasks go."""
+
+    step: int
+    #: What kind of superstep it was: "input", "loop" or "update".
+    source: str
+    #: The new values (`MISSING` for none), and what they replace.
+    changed: Mapping[str, Any]
+    before: Mapping[str, Any]
+    #: The fields whose value an `Overwrite` gave.
+    overwritten: frozenset[str]
+    standing: Standing
+    #: For a node of another graph: the updates of the fields that it gives back, and its commands to that graph.
+    journal: tuple[tuple[str, Any], ...] = ()
+    escapes: tuple[Any, ...] = ()
+    #: The names of due nodes that a new input leaves behind.
+    dropped: tuple[str, ...] = ()
+    #: The ids of tasks whose rows stay, for they are due still.
+    carried: tuple[str, ...] = ()
+
+
+class DropTasks(NamedTuple):
+    """Command: forget how the tasks of a superstep ended: all of them are due again."""
+
+    step: int
 
 
 class Warn(NamedTuple):
@@ -80,15 +157,18 @@ class Finish(NamedTuple):
     error: Exception | None = None
 
 
-ERROR_LIMIT = 2_000  # characters of an error in a part
-
-Event = TaskDone | TaskFailed
-Command = RunTasks | Emit | Warn | Finish
+Event = TaskDone | TaskFailed | TaskPaused
+Command = RunTasks | CommitTask | CommitBarrier | DropTasks | Emit | Warn | Finish
 
 
 def concluded(commands: Sequence[Command]) -> bool:
-    """Return whether an answer ends the superstep; else it holds stream parts only."""
-    return bool(commands) and type(commands[-1]) is not Emit
+    """Return whether an answer ends the superstep; else other tasks of it still run."""
+    return bool(commands) and type(commands[-1]) in CONCLUSIONS
+
+
+CONCLUSIONS = (RunTasks, Finish)
+#: The commands to store something.
+COMMITS = (CommitBarrier, CommitTask, DropTasks)
 
 
 class Phase(Enum):
@@ -109,34 +189,43 @@ class Superstep:
     Args:
         network: The graph.
         limit: How many supersteps of nodes may run.
-        modes: What to emit, of "values", "updates", "tasks" and "debug".
+        modes: What to emit, of "values", "updates", "tasks", "checkpoints" and "debug".
         on_failure: What becomes of the siblings of a failed task.
         namespace: The path to this graph, for what it emits.
         journal: For a node of another graph: the fields whose updates are written down for that one.
+        breakpoints: The nodes before which, and those after which the run stops.
+        config_of: Where the run is stored: gives the config that names the checkpoint of a superstep.
     """
 
     __slots__ = (
-        "_causes",
+        "_before",
+        "_breaks",
+        "_edits",
         "_emits",
-        "_emits_updates",
-        "_emits_values",
         "_errors",
         "_fading",
-        "_follows",
         "_heard",
         "_held",
         "_journaled",
         "_kept",
+        "_last",
         "_limit",
-        "_namespace",
         "_network",
         "_on_failure",
         "_outstanding",
+        "_paused",
         "_phase",
         "_results",
+        "_rows",
+        "_stays",
+        "_stored",
         "_tasks",
+        "_tells",
+        "dropped",
         "escapes",
         "journal",
+        "pauses",
+        "standing",
         "step",
         "values",
     )
@@ -150,26 +239,34 @@ class Superstep:
         on_failure: OnFailure = "finish",
         namespace: tuple[str, ...] = (),
         journal: Collection[str] | None = None,
+        breakpoints: tuple[frozenset[str], frozenset[str]] | None = None,
+        config_of: Callable[[int], Mapping[str, Any]] | None = None,
     ) -> None:
         self._network = network
         self._limit = limit
-        self._emits_values = "values" in modes
-        self._emits_updates = "updates" in modes
-        #: The modes asked for that follow single tasks.
-        self._follows = tuple(mode for mode in ("tasks", "debug") if mode in modes)
-        self._emits = bool(self._emits_updates or self._follows)
-        self._namespace = namespace
+        self._tells = Reporter(network, modes, namespace, config_of)
+        self._emits = bool(self._tells.updates or self._tells.follows)
+        #: Whether commits are asked for.
+        self._stored = config_of is not None
+        self._breaks = breakpoints
         self._journaled = None if journal is None else frozenset(journal)
         #: The updates of the journaled fields, in the order of application; those of the input left out.
         self.journal: list[tuple[str, Any]] = []
         #: The commands of the last superstep for the graph around this one.
         self.escapes: tuple[Any, ...] = ()
+        #: Where the run stood when it was committed last.
+        self.standing = Standing()
+        #: Why the run is paused, once it is.
+        self.pauses: Reasons = ()
         self._on_failure = on_failure
         self._phase = Phase.IDLE
         #: The fields that hold a value; readers copy, only a barrier changes it.
         self.values: dict[str, Any] = network.initial_values()
-        #: The number of the superstep that runs; 0 is the input.
+        #: The number of the superstep that runs, and of the last one that may.
         self.step = 0
+        self._last = limit
+        # The superstep that was committed last.
+        self._before: int | None = None
         # What joins have heard; joins that have heard nothing are absent.
         self._heard: dict[Join, frozenset[str]] = {}
         # Fields that hold a value which the next barrier clears unless it is written again.
@@ -178,23 +275,110 @@ class Superstep:
         self._tasks: tuple[Task, ...] = ()
         self._results: list[Writes | None] = []
         self._errors: dict[int, Exception] = {}
+        self._paused: dict[int, Reasons] = {}
+        # The places of tasks of which a row is stored.
+        self._rows: set[int] = set()
+        # Whether this is a superstep that edits the state from outside, and the tasks that stay due after it.
+        self._edits = False
+        self._stays: tuple[Task, ...] | None = None
+        #: The names of due nodes that the input leaves behind, for the first commit.
+        self.dropped: tuple[str, ...] = ()
         self._outstanding = 0
         # What output fields held before they were cleared without a write, since one of them was written last. Where
         # nodes subscribe to fields, those of the last write of an output are the result.
         self._kept: dict[str, Any] = {}
-        # Who made a node due, noted where somebody follows the tasks.
-        self._causes: dict[str, list[str]] = {}
 
-    def start(self, updates: Sequence[tuple[str, Any]]) -> tuple[Command, ...]:
-        """Begin the run with the updates that its input makes.
+    @property
+    def last_step(self) -> int:
+        """The number of the last superstep that may run."""
+        return self._last
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the run is over, and neither failed nor waits."""
+        return self._phase is Phase.FINISHED and not self._errors and not self._paused and not self.pauses
+
+    def successor(self) -> Superstep:
+        """Return a machine of the same run that has not begun."""
+        return Superstep(self._network, limit=self._limit, journal=self._journaled, config_of=self._tells.config_of)
+
+    def load(self, values: dict[str, Any], step: int, standing: Standing | None = None) -> None:
+        """Put the run where another one ended: after a superstep, with these values.
+
+        Args:
+            values: The fields that hold a value.
+            step: The superstep that was committed last.
+            standing: What was due then; None where a new input makes it void.
 
         Raises:
             IllegalEventError: The run has begun already.
         """
-        if self._phase is not Phase.IDLE:
-            raise IllegalEventError(f"a run that is {self._phase.value} can't be started")
-        self._phase = RUNNING
-        return self._run((Task(self._network.start, 0, 0, tuple(updates)),))
+        self._begin(Phase.IDLE)
+        self.values = values
+        self._fading = {name for name in values if self._network.fields[name].channel.resets}
+        self._before = step
+        self.step = step + 1
+        self._last = step + self._limit
+        if standing is not None:
+            self._tasks = standing.tasks
+            self._held = standing.held
+            self._heard = dict(standing.heard)
+            self._kept = dict(standing.kept)
+
+    def start(self, updates: Sequence[tuple[str, Any]], *, edits: bool = False) -> tuple[Command, ...]:
+        """Begin with the updates that an input makes. What was due before is void.
+
+        Args:
+            updates: (field, update) in order.
+            edits: Whether the run ends at the barrier of the input.
+
+        Raises:
+            IllegalEventError: The run has begun already.
+        """
+        self._begin(RUNNING)
+        self._edits = edits
+        self._last = self.step + self._limit
+        return self._run((Task(self._network.start, self.step, 0, tuple(updates)),))
+
+    def resume(self, outcomes: Mapping[int, Outcome]) -> tuple[Command, ...]:
+        """Begin with the tasks that are due.
+
+        Args:
+            outcomes: By place, how tasks ended that are not to be run again: what they asked for, or why they are
+                paused. An error stands for a row of a task that is run again.
+
+        Raises:
+            IllegalEventError: The run has begun already.
+        """
+        self._begin(RUNNING)
+        self._rows = set(outcomes)
+        emitted: tuple[Command, ...] = (self._tells.state(self.values, self.step - 1),) if self._tells.values else ()
+        if not self._tasks:
+            return emitted + self._end()
+        rest = self._open(self._tasks, outcomes)
+        if rest:
+            return (*emitted, *self._begun(rest), make(RunTasks, (rest,)))
+        return emitted + (self._pause() if self._paused else self._barrier())
+
+    def edit(self, tasks: tuple[Task, ...], *, keeps: bool) -> tuple[Command, ...]:
+        """Begin with tasks that edit the state from outside; the run ends at their barrier.
+
+        Args:
+            tasks: They take the place of what is due.
+            keeps: Whether what is due stays due, with what is stored of it; else the tasks say what follows.
+
+        Raises:
+            IllegalEventError: The run has begun already.
+        """
+        self._begin(RUNNING)
+        self._edits = True
+        if keeps:
+            self._stays = tuple(task._replace(step=self.step + 1, key=task.id) for task in self._tasks)
+        else:
+            self.dropped = tuple(dict.fromkeys((*(task.node.name for task in self._tasks), *self._held.names())))
+            self._held = Due()
+        self._open(tasks, {})
+        return (RunTasks(tasks),)
 
     def handle(self, event: Event) -> tuple[Command, ...]:
         """Take how a task ended and return what is to be done.
@@ -211,44 +395,80 @@ class Superstep:
             or place >= len(results)
             or results[place] is not None
             or place in self._errors
+            or place in self._paused
         ):
             raise IllegalEventError(
                 f"{type(event).__name__} of task {task.id} is illegal in superstep {self.step} of a run that is "
                 f"{self._phase.value}: the task is not running"
             )
         self._outstanding -= 1
-        emitted = self._emitted(event) if self._emits and self.step else ()
-        if type(event) is TaskFailed:
-            self._errors[place] = event.error
-            if self._on_failure == "cancel" or not self._outstanding:
-                return (*emitted, self._failed())
-            return emitted
-        results[place] = event[1]  # type: ignore[assignment]
-        if self._outstanding:
-            return emitted
-        if self._errors:
-            return (*emitted, self._failed())
-        return emitted + self._barrier() if emitted else self._barrier()
+        emitted: tuple[Command, ...] = ()
+        if self._emits and task.node is not self._network.start:
+            emitted = self._tells.ended(task, event[1], self.step)
+        if type(event) is TaskDone:
+            results[place] = event.writes
+            if not self._outstanding and not self._errors and not self._paused:
+                return emitted + self._barrier() if emitted else self._barrier()
+        elif type(event) is TaskPaused:
+            self._paused[place] = event.reasons
+            if event.error is not None:
+                self._errors[place] = event.error
+        else:
+            self._errors[place] = event.error  # type: ignore[union-attr]
+        kept: tuple[Command, ...] = ()
+        if self._stored and task.node is not self._network.start and not self._edits:
+            kept = (self._commit_task(task, event[1]),)
+        if self._errors and (self._on_failure == "cancel" or not self._outstanding):
+            return (*kept, *emitted, self._failed())
+        return (*kept, *emitted) if self._outstanding else (*kept, *emitted, *self._pause())
+
+    def _begin(self, phase: Phase) -> None:
+        if self._phase is not Phase.IDLE:
+            raise IllegalEventError(f"a run that is {self._phase.value} can't be started")
+        self._phase = phase
 
     def _run(self, tasks: tuple[Task, ...]) -> tuple[Command, ...]:
         self._tasks = tasks
         self._outstanding = len(tasks)
         self._results = [None] * len(tasks)
-        if self._follows and self.step:
+        if self._tells.follows and tasks[0].node is not self._network.start:
             return (*self._begun(tasks), RunTasks(tasks))
         return (make(RunTasks, (tasks,)),)
 
-    def _barrier(self) -> tuple[Command, ...]:  # noqa: C901, PLR0912 - one hot path: each branch would cost a call
+    def _begun(self, tasks: Sequence[Task]) -> Sequence[Emit]:
+        return self._tells.begun(tasks, self.values, self.step) if self._tells.follows else ()
+
+    def _open(self, tasks: tuple[Task, ...], outcomes: Mapping[int, Outcome]) -> tuple[Task, ...]:
+        """Open a superstep of which some tasks have ended; return the others."""
+        self._tasks = tasks
+        self._results = [None] * len(tasks)
+        for place, outcome in outcomes.items():
+            if type(outcome) is Writes:
+                self._results[place] = outcome
+            elif type(outcome) is tuple:
+                self._paused[place] = outcome
+        rest = tuple(task for task in tasks if self._results[task.place] is None and task.place not in self._paused)
+        self._outstanding = len(rest)
+        return rest
+
+    def _commit_task(self, task: Task, outcome: Outcome) -> CommitTask:
+        replaces = task.place in self._rows
+        self._rows.add(task.place)
+        return CommitTask(task, outcome, replaces)
+
+    def _barrier(self) -> tuple[Command, ...]:  # noqa: C901, PLR0911, PLR0912, PLR0915 - one hot path: each branch would cost a call
         """End a superstep in which every task ended well: change the state, and plan."""
         network = self._network
         triggers = network.triggers
+        step = self.step
         results: list[Writes] = self._results  # type: ignore[assignment]
+        is_input = self._tasks[0].node is network.start
         try:
             rule = consuming if triggers else barrier
             changed, heard, fired = rule(network, self.values, self._heard, self._fading, self._tasks, results)
         except PregelError as error:
-            self._phase = Phase.FINISHED
-            return (Finish(error),)
+            return self._torn(error)
+        before = {name: self.values.get(name, MISSING) for name in changed} if self._stored else {}
         if triggers:
             self._keep(results, changed)
         if network.clears:
@@ -258,31 +478,127 @@ class Superstep:
         if heard:
             self._hear(heard)
         emitted: tuple[Command, ...] = ()
-        if self._emits_values and (not self.step or not (self._kept or network.visible.isdisjoint(changed))):
-            emitted = (make(Emit, ("values", network.project(self.values), self._namespace, self.step, None)),)
-        if self._journaled is not None and self.step:
+        if self._tells.values and (is_input or not (self._kept or network.visible.isdisjoint(changed))):
+            emitted = (self._tells.state(self.values, step),)
+        journal: tuple[tuple[str, Any], ...] = ()
+        if self._journaled is not None and not is_input:
             journaled = self._journaled
-            self.journal.extend(update for writes in results for update in writes.updates if update[0] in journaled)
+            journal = tuple(update for writes in results for update in writes.updates if update[0] in journaled)
+            self.journal.extend(journal)
             self.escapes = tuple(escape for writes in results for escape in writes.escapes)
-            if self.escapes:  # what follows is for the graph around this one to say
-                self._phase = Phase.FINISHED
-                return (*emitted, Finish())
+        asked: Sequence[Writes] = results
         if triggers:
             woken = self._woken(results)
             # Alone it takes the plan's shortest way; only packets and commands stand beside it.
-            results = [*results, woken] if any(writes.goto or writes.sends for writes in results) else [woken]
-        tasks, self._held, settled = plan(network, self.step + 1, results, fired, self._heard, self._held)
+            asked = [*results, woken] if any(writes.goto or writes.sends for writes in results) else [woken]
+        if self.escapes:  # what follows is for the graph around this one to say
+            tasks, self._held, settled = (), Due(), ()
+            self._heard = {}
+        elif self._stays is not None:
+            tasks, settled = (*self._stays, *self._added(results)), ()
+        else:
+            tasks, self._held, settled = plan(network, step + 1, asked, fired, self._heard, self._held)
         if settled:
             for join in settled:
                 del self._heard[join]
+        if network.once and tasks:
+            twice = self._twice(tasks)
+            if twice is not None:
+                return self._torn(twice)
+        pause = self._breakpoint(tasks) if self._breaks is not None and tasks and not self._edits else None
+        if self._stored:
+            self.standing = standing = Standing(tasks, self._held, self._heard.copy(), self._kept, pause)
+            emitted = self._committed(changed, before, standing, journal) + emitted
+        if pause is not None:
+            self.pauses = (pause,)
+            return emitted + self._pause()
+        if self._edits or self.escapes:
+            self._phase = Phase.FINISHED
+            return (*emitted, Finish())
         if not tasks:
             return emitted + self._end()
-        if self.step >= self._limit:
+        if step >= self._last:
             return (*emitted, self._exhausted(tasks))
-        if self._follows:
-            self._note_causes((*fired, *settled))
-        self.step += 1
+        if self._tells.follows:
+            self._tells.blame_all(self._tasks, results, (*fired, *settled))
+        self.step = step + 1
         return emitted + self._run(tasks) if emitted else self._run(tasks)
+
+    def _committed(
+        self,
+        changed: Mapping[str, Any],
+        before: Mapping[str, Any],
+        standing: Standing,
+        journal: tuple[tuple[str, Any], ...],
+    ) -> tuple[Command, ...]:
+        """Return what stores this superstep, and the parts that tell of it."""
+        step, results = self.step, self._results
+        source = "input" if self._tasks[0].node is self._network.start else "update" if self._edits else "loop"
+        overwritten = frozenset(
+            name
+            for writes in results
+            for name, update in writes.updates
+            if type(update) is Overwrite  # type: ignore[union-attr]
+        )
+        carried = () if self._stays is None else tuple(task.id for task in self._stays)
+        commit = CommitBarrier(
+            step, source, changed, before, overwritten, standing, journal, self.escapes, self.dropped, carried
+        )
+        told = self._tells.committed(self.values, step, self._before, source, standing.tasks)
+        self._before = step
+        self._rows = set()
+        self.dropped = ()
+        return (commit, *told)
+
+    def _added(self, results: Sequence[Writes]) -> Iterator[Task]:
+        """Yield the tasks that an edit of the state adds to those that stay due."""
+        nodes = dict.fromkeys(name for writes in results for name in writes.goto)
+        sends = [send for writes in results for send in writes.sends]
+        first = len(self._stays or ())
+        for task in tasks_of(self._network, self.step + 1, [self._network.nodes[name] for name in nodes], sends):
+            yield task._replace(place=first + task.place)
+
+    def _torn(self, error: PregelError) -> tuple[Command, ...]:
+        """Finish a run whose barrier failed: nothing is changed, and all tasks of the superstep are due again."""
+        self._phase = Phase.FINISHED
+        return (DropTasks(self.step), Finish(error)) if self._rows else (Finish(error),)
+
+    def _twice(self, tasks: Sequence[Task]) -> PregelError | None:
+        """Return what is wrong if a graph that remembers its runs would run twice at once."""
+        seen: set[str] = set()
+        for task in tasks:
+            name = task.node.name
+            if name in self._network.once and name in seen:
+                return InvalidUpdateError(
+                    f"node {name!r} of graph {self._network.name!r} is a graph with a history of its own "
+                    f"(checkpointer=True) and would run twice in superstep {self.step + 1}: which of the runs should "
+                    "the next one go on from? Send it once, or compile it with checkpointer=None"
+                )
+            seen.add(name)
+        return None
+
+    def _breakpoint(self, tasks: Sequence[Task]) -> Breakpoint | None:
+        """Return why the run stops here, if it does."""
+        before, after = self._breaks  # type: ignore[misc]
+        ended = tuple(dict.fromkeys(task.node.name for task in self._tasks if task.node is not self._network.start))
+        past = tuple(name for name in ended if name in after or "*" in after)
+        if past:
+            return Breakpoint("after", past)
+        coming = tuple(dict.fromkeys(task.node.name for task in tasks))
+        stops = tuple(name for name in coming if name in before or "*" in before)
+        return Breakpoint("before", stops) if stops else None
+
+    def _pause(self) -> tuple[Command, ...]:
+        """Finish a run that waits for answers, or stops at a breakpoint."""
+        self._phase = Phase.FINISHED
+        emitted: tuple[Command, ...] = ()
+        if self.pauses:
+            emitted = self._tells.paused(self.pauses, self.step, None)
+        else:
+            self.pauses = tuple(reason for place in sorted(self._paused) for reason in self._paused[place])
+        if self._tells.values:
+            emitted += (self._tells.state(self.values, self.step, self.pauses),)
+        return (*emitted, Finish())
 
     def _keep(self, results: Sequence[Writes], changed: dict[str, Any]) -> None:
         """Keep what outputs hold that are about to be cleared, until one of them is written again."""
@@ -290,8 +606,10 @@ class Superstep:
         if any(name in visible for writes in results for name, _ in writes.updates):
             self._kept = {}
         else:
-            for name in visible.intersection(changed):
-                self._kept.setdefault(name, self.values[name])
+            self._kept = {
+                **{name: self.values[name] for name in visible.intersection(changed)},
+                **self._kept,
+            }
 
     def _woken(self, results: Sequence[Writes]) -> Writes:
         """Return what the fields that were written ask for: to run the nodes that subscribe to them."""
@@ -300,8 +618,8 @@ class Superstep:
         for field in waking(network, results, self.values):
             for name in network.triggers[field]:
                 names.append(name)
-                if self._follows:
-                    self._causes.setdefault(name, []).append(field)
+                if self._tells.follows:
+                    self._tells.blame(name, field)
         return Writes((), tuple(names))
 
     def _swap(self, changed: dict[str, Any]) -> None:
@@ -369,61 +687,3 @@ class Superstep:
                 f"{len(errors)} tasks of superstep {self.step} of graph {self._network.name!r} failed", errors
             )
         )
-
-    def _emitted(self, event: Event) -> tuple[Emit, ...]:
-        """Return the parts that say how a task ended."""
-        task = event.task
-        name = task.node.name
-        writes = event.writes if type(event) is TaskDone else None
-        emitted: tuple[Emit, ...] = ()
-        if writes is not None and self._emits_updates:
-            visible = self._network.visible
-            seen = shaped([pair for pair in writes.updates if pair[0] in visible])
-            emitted = (make(Emit, ("updates", {name: seen}, self._namespace, self.step, task)),)
-        if self._follows:
-            payload: dict[str, Any] = {
-                "id": task.id,
-                "name": name,
-                "error": shortened(event.error, ERROR_LIMIT) if isinstance(event, TaskFailed) else None,
-                "result": None if writes is None else shaped(writes.updates),
-                "interrupts": [],
-            }
-            emitted += self._followed("task_result", payload, task)
-        return emitted
-
-    def _begun(self, tasks: tuple[Task, ...]) -> list[Emit]:
-        """Return the parts that say that tasks begin."""
-        emitted: list[Emit] = []
-        for task in tasks:
-            payload: dict[str, Any] = {
-                "id": task.id,
-                "name": task.node.name,
-                "input": task.node.view.read(self.values) if task.arg is MISSING else task.arg,
-                "triggers": list(dict.fromkeys(self._causes.get(task.node.name, ()))),
-            }
-            emitted.extend(self._followed("task", payload, task))
-        for task in tasks:
-            self._causes.pop(task.node.name, None)
-        return emitted
-
-    def _followed(self, kind: str, payload: dict[str, Any], task: Task) -> tuple[Emit, ...]:
-        """Return a part about a task for each of the modes that follow tasks."""
-        bodies = {"tasks": payload, "debug": {"step": self.step, "type": kind, "payload": payload}}
-        return tuple(Emit(mode, bodies[mode], self._namespace, self.step, task) for mode in self._follows)
-
-    def _note_causes(self, joins: Sequence[Join]) -> None:
-        """Write down who made which node due."""
-        results: list[Writes] = self._results  # type: ignore[assignment]
-        for task, writes in zip(self._tasks, results, strict=True):
-            for name in (*writes.goto, *(send.node for send in writes.sends)):
-                self._causes.setdefault(name, []).append(task.node.name)
-        for join in joins:
-            self._causes.setdefault(join.target, []).append(join.name)
-
-
-def shaped(pairs: Sequence[tuple[str, Any]]) -> Any:
-    """Return updates in the shape of streams: a mapping, a list of mappings if a field comes twice, None for none."""
-    if not pairs:
-        return None
-    merged = dict(pairs)
-    return merged if len(merged) == len(pairs) else [{name: update} for name, update in pairs]

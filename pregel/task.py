@@ -30,11 +30,13 @@ class Task(NamedTuple):
     place: int
     #: What a `Send` carries, the updates of the input, or `MISSING` for a node that reads the state.
     arg: Any = MISSING
+    #: Its id where it is no longer the one that step and place give: the state was edited while it was due.
+    key: str | None = None
 
     @property
     def id(self) -> str:
         """The name of this task in its run: the same when the run is repeated."""
-        return f"{self.step}:{self.place}:{self.node.name}"
+        return self.key or f"{self.step}:{self.place}:{self.node.name}"
 
 
 class Writes(NamedTuple):

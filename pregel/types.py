@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, Literal, TypedDict, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar
 
-from pregel.channels.base import Overwrite
+from pregel.channels.base import MISSING, Overwrite
 
 __all__ = [
     "END",
     "START",
+    "Breakpoint",
     "Command",
+    "Durability",
     "ExecutorName",
+    "GroupCommit",
+    "Interrupt",
+    "Migration",
+    "OnBusy",
     "OnFailure",
     "Overwrite",
+    "PregelTask",
     "Send",
+    "StateSnapshot",
+    "StateUpdate",
     "StreamMode",
     "StreamPart",
     "StreamVersion",
@@ -27,13 +36,17 @@ START: Final = "__start__"
 #: The virtual node that runs nothing: an edge to it says that a path ends.
 END: Final = "__end__"
 
-StreamMode = Literal["values", "updates", "custom", "tasks", "debug"]
+StreamMode = Literal["values", "updates", "custom", "tasks", "checkpoints", "debug"]
 #: The shape of stream parts: bare or tagged ones, or typed ones.
 StreamVersion = Literal["v1", "v2"]
 #: Where a node's code runs: in the thread of the run, or in a worker thread.
 ExecutorName = Literal["inline", "thread"]
 #: What happens to the siblings of a task that failed.
 OnFailure = Literal["finish", "cancel"]
+#: When what a run does is stored: before the next superstep starts, in groups while the run goes on, or at its end.
+Durability = Literal["sync", "async", "exit"]
+#: What a run does that finds its thread taken by another one.
+OnBusy = Literal["reject", "wait"]
 #: What a node calls to add a part to the `custom` stream.
 StreamWriter = Callable[[Any], None]
 
@@ -73,7 +86,8 @@ class Command(Generic[N]):
         update: A mapping of updates, a list of (field, update) pairs, or an instance of a schema.
         goto: A node's name, a `Send`, or a sequence of these; it adds to the node's static edges.
         graph: None for this graph; `Command.PARENT` for the graph whose node this one is.
-        resume: Answers to a paused run; only for the input of a run.
+        resume: The answer to a paused run, or several as a mapping from `Interrupt.id`; only for the input of a run.
+            `None` is an answer.
     """
 
     PARENT: ClassVar[Literal["__parent__"]] = "__parent__"
@@ -81,4 +95,92 @@ class Command(Generic[N]):
     update: Any = None
     goto: N | Send | Sequence[N | Send] = ()
     graph: str | None = None
-    resume: Any = None
+    resume: Any = MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """What a paused task asks."""
+
+    #: What the node gave to `interrupt`.
+    value: Any
+    #: What an answer names it by: the task's id and the number of the question in it.
+    id: str
+    #: The JSON schema that the answer must fit, where the node gave a `response_schema`.
+    response_schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """Why a run stopped that nobody asked anything: `interrupt_before` or `interrupt_after` names these nodes."""
+
+    when: Literal["before", "after"]
+    nodes: tuple[str, ...]
+
+
+class PregelTask(NamedTuple):
+    """A task that is due, or whose superstep is not committed yet."""
+
+    id: str
+    name: str
+    #: What it raised, as text, if it failed.
+    error: str | None = None
+    #: What it asks, if it is paused.
+    interrupts: tuple[Interrupt | Breakpoint, ...] = ()
+    #: Where its node is a graph that has begun: with `subgraphs=True` the state of that, else the config to read it.
+    state: Any = None
+    #: The updates it made, if it ended well while its siblings did not.
+    result: Any = None
+
+
+class StateSnapshot(NamedTuple):
+    """Where a thread stands, or stood."""
+
+    #: The values of the last barrier, private fields included.
+    values: Any
+    #: The nodes that are due and have not ended well.
+    next: tuple[str, ...]
+    #: Names this checkpoint; give it to `invoke` or `get_state` to go back to it.
+    config: Mapping[str, Any]
+    #: "source" ("input", "loop", "update"), "step", and what the run's config had as metadata.
+    metadata: Mapping[str, Any] | None
+    created_at: str | None
+    parent_config: Mapping[str, Any] | None
+    tasks: tuple[PregelTask, ...]
+    #: What all paused tasks ask.
+    interrupts: tuple[Interrupt | Breakpoint, ...]
+
+
+class StateUpdate(NamedTuple):
+    """One update of `bulk_update_state`."""
+
+    values: Any
+    as_node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCommit:
+    """`durability="async"` with bounds of its own: how much of a run a crash may lose.
+
+    Args:
+        steps: How many commits may wait to be written.
+        milliseconds: How long the oldest of them may have waited before the run waits for it.
+    """
+
+    steps: int = 100
+    milliseconds: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """How a checkpoint of another version of the graph becomes one of this version.
+
+    Args:
+        nodes: New names of nodes, by their old ones.
+        state: From the stored values, by field, to those of this version. It gets a dict of its own.
+        of: The `fingerprint` of the version it is for; None for any other version.
+    """
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    state: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    of: str | None = None

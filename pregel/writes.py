@@ -241,7 +241,7 @@ def command_updates(command: Command[Any], network: Network, where: str) -> Iter
             f"{where} returned a Command for the graph {command.graph!r}. A command is for this graph (leave `graph` "
             "out) or, where this graph is a node of another one, for that (Command.PARENT)"
         )
-    if command.resume is not None:
+    if command.resume is not MISSING:
         raise InvalidUpdateError(
             f"{where} returned a Command with `resume`: answers to a paused run are the input of invoke, not a result"
         )

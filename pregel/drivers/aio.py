@@ -23,7 +23,7 @@ from pregel.drivers import workers
 from pregel.drivers.sync import SyncDriver, cancelled_inside
 from pregel.errors import PregelWarning
 from pregel.runtime import FRAME
-from pregel.superstep import Emit, RunTasks, Warn, concluded
+from pregel.superstep import COMMITS, Emit, RunTasks, Warn, concluded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -84,7 +84,7 @@ class AsyncDriver:
         before = self.loop.requests()
         following: Sequence[Command] | None = commands
         while following is not None:
-            tasks = self.obey(following)
+            tasks = await self.obey(following)
             if not tasks:
                 return
             if self.mailbox is not None:
@@ -103,7 +103,7 @@ class AsyncDriver:
 
     def on_loop(self, task: Task) -> bool:
         """Return whether a task's code belongs on the event loop: it awaits something, or asks to run inline."""
-        return self.awaits(task) or task.node.executor == "inline" or not task.step
+        return self.awaits(task) or task.node.executor == "inline" or task.node is self.network.start
 
     def awaits(self, task: Task) -> bool:
         """Return whether some of a task's code is awaited."""
@@ -113,7 +113,7 @@ class AsyncDriver:
         """Return an awaitable of a coroutine that keeps the context variables it sets; a new task does so by itself."""
         return InContext(coroutine, self.context.copy())
 
-    def obey(self, commands: Sequence[Command]) -> tuple[Task, ...]:
+    async def obey(self, commands: Sequence[Command]) -> tuple[Task, ...]:
         """Perform commands, and return the tasks that are to be run: none once the run is over.
 
         Raises:
@@ -126,11 +126,25 @@ class AsyncDriver:
                 tasks = command.tasks  # type: ignore[union-attr]
             elif kind is Emit:
                 self.run.publish(command)  # type: ignore[misc, arg-type]
+            elif kind in COMMITS:
+                await self.commit(command)
             elif kind is Warn:
                 warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]
             elif command.error is not None:  # type: ignore[union-attr]
                 raise command.error  # type: ignore[union-attr]
         return tasks
+
+    async def commit(self, command: Command) -> None:
+        """Store something, in a worker thread where that waits for a disk or a network.
+
+        Raises:
+            Exception: It could not be stored.
+        """
+        recorder = self.run.recorder
+        if recorder.blocking:
+            await self.in_thread(partial(recorder.commit, command))
+        else:
+            recorder.commit(command)
 
     async def attempt(self, task: Task) -> Event:
         """Run a task in this coroutine, or its sync code in a worker thread."""
@@ -139,7 +153,7 @@ class AsyncDriver:
             return await self.in_thread(partial(self.sync_driver().attempt, task))  # type: ignore[no-any-return]
         prefer = self.loop.prefer_async
         awaited = node.code.acall is not None and (prefer or node.code.call is None)
-        offload = None if awaited or node.executor == "inline" or not task.step else self.offload
+        offload = None if awaited or node.executor == "inline" or node is self.network.start else self.offload
         body = attempt(task, self.machine.values, self.network, self.run, prefer, offload)
         try:
             return await body
@@ -152,30 +166,40 @@ class AsyncDriver:
         """Call the sync code of a node whose paths are awaited. Paths run where their task is: they are short."""
         return await self.in_thread(partial(copy_context().run, partial(call, given, **extra)))
 
-    async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:
+    async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:  # noqa: C901 - closures over one superstep
         """Run the tasks of a superstep side by side; return the commands that follow."""
         most = self.run.max_concurrency
         limit = None if most is None else anyio.Semaphore(most)
+        # What is stored in threads must be stored in the order in which the machine said so.
+        order = anyio.Lock() if self.run.recorder is not None and self.run.recorder.blocking else None
         following: Sequence[Command] = ()
         running = dict.fromkeys(task.place for task in tasks)
 
         async def one(task: Task) -> None:
-            nonlocal following
             # Between the conclusion of a superstep and the cancellation of the rest nothing begins, nor counts.
             if following:
                 return
             event = await self.attempt(task)
-            if following:
+            if order is None:
+                if commands := told(task, event):
+                    await self.obey(commands)
                 return
+            async with order:
+                await self.obey(told(task, event))
+
+        def told(task: Task, event: Event) -> Sequence[Command]:
+            nonlocal following
+            if following:
+                return ()
             del running[task.place]
             commands = self.machine.handle(event)
             if not concluded(commands):
-                self.obey(commands)
-                return
+                return commands
             following = commands
             if running:
                 self.run.token.cancel()
                 raise Cancelled
+            return ()
 
         async def limited(task: Task) -> None:
             async with limit:  # type: ignore[union-attr]
@@ -195,13 +219,15 @@ class AsyncDriver:
                     await self.isolated(each(task))
         except* Cancelled:
             pass
-        return following or self.missed([task for task in tasks if task.place in running])
+        return following or await self.missed([task for task in tasks if task.place in running])
 
-    def missed(self, tasks: Sequence[Task]) -> Sequence[Command]:
+    async def missed(self, tasks: Sequence[Task]) -> Sequence[Command]:
         """Tell the machine of tasks that cancelled themselves, of which a task group takes no notice."""
         commands: Sequence[Command] = ()
         for task in tasks:
             commands = self.machine.handle(cancelled_inside(task, self.network))
+            if not concluded(commands):
+                await self.obey(commands)
         return commands
 
     async def stretch(self, tasks: tuple[Task, ...]) -> Sequence[Command] | None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from pregel.attempt import attempt
 from pregel.drivers.crew import Crew
 from pregel.errors import NodeCancelledError, PregelWarning
-from pregel.superstep import Emit, RunTasks, TaskFailed, Warn, concluded
+from pregel.superstep import COMMITS, Emit, RunTasks, TaskFailed, Warn, concluded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from pregel.network import Network
     from pregel.runtime import Run
@@ -49,7 +49,7 @@ class SyncDriver:
         self.live = live
         self.context: Context = copy_context()
 
-    def perform(
+    def perform(  # noqa: C901, PLR0912 - one hot loop: a branch for each kind of command
         self, commands: Sequence[Command], leave: Callable[[Task], bool] | None = None
     ) -> Generator[Emit, None, tuple[Command, ...] | None]:
         """Perform commands until the run ends, yielding stream parts.
@@ -73,6 +73,8 @@ class SyncDriver:
                     tasks = command.tasks  # type: ignore[union-attr]
                 elif kind is Emit:
                     yield command  # type: ignore[misc]
+                elif kind in COMMITS:
+                    self.run.recorder.commit(command)
                 elif kind is Warn:
                     warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]
                 elif command.error is not None:  # type: ignore[union-attr]
@@ -121,7 +123,7 @@ class SyncDriver:
                 yield from crew.written()
                 if concluded(commands):
                     return commands
-                yield from commands  # type: ignore[misc]
+                yield from self.meanwhile(commands)
             if limit is not None:
                 crew.start()
             for item in crew.items():
@@ -131,12 +133,20 @@ class SyncDriver:
                 commands = self.machine.handle(item)  # type: ignore[arg-type]
                 if concluded(commands):
                     return commands
-                yield from commands  # type: ignore[misc]
+                yield from self.meanwhile(commands)
             raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
         finally:
             if crew.open:  # left early: what runs inside the tasks that still run begins nothing more either
                 self.run.token.cancel()
             crew.close()
+
+    def meanwhile(self, commands: Sequence[Command]) -> Iterator[Emit]:
+        """Perform what the machine asks for while tasks of the superstep still run: to keep, and to tell."""
+        for command in commands:
+            if type(command) is Emit:
+                yield command
+            else:
+                self.run.recorder.commit(command)
 
 
 def cancellations() -> tuple[type[BaseException], ...]:

@@ -94,7 +94,7 @@ def run_node(
         event = SyncDriver(network, session.machine, session.run, SimpleQueue()).attempt(task)
     if isinstance(event, TaskFailed):
         raise event.error
-    writes = event.writes
+    writes = event.writes  # type: ignore[union-attr]  # nothing waits for answers where nothing is stored
     goto = list(dict.fromkeys(writes.goto))
     return NodeRun(list(writes.updates), goto, list(writes.sends), [part.payload for part in parts])
 

@@ -82,13 +82,14 @@ def run_seeded(
         InvalidConfigError: As `Pregel.invoke`.
         InvalidInputError: The input does not fit the schema.
     """
-    session, recorder = recorded(graph, input, config, context, on_failure, stream_mode, subgraphs=subgraphs)
+    session, tracer = recorded(graph, input, config, context, on_failure, stream_mode, subgraphs=subgraphs)
     parts: list[Emit] = []
     session.connect(parts.append, custom=session.custom)
     session.run = replace(session.run, max_concurrency=1)
     result: Any = None
     error: Exception | None = None
     try:
+        session.open()
         if session.network.needs_loop:
             run_async(lambda: perform(session, Random(seed)))  # noqa: S311 - an order is no secret
         else:
@@ -96,10 +97,12 @@ def run_seeded(
                 parts.extend(made)
         result = graph._result(session)  # noqa: SLF001 - what `invoke` returns
     except Exception as raised:
-        if raised is not recorder.error:
+        if raised is not tracer.error:
             raise
         error = raised
-    return SeededRun(seed, result, error, recorder.entries, list(map(typed, parts)))
+    finally:
+        session.close()
+    return SeededRun(seed, result, error, tracer.entries, list(map(typed, parts)))
 
 
 async def perform(session: Session, order: Random) -> None:
@@ -130,7 +133,7 @@ class SeededDriver(SyncDriver):
             commands = self.machine.handle(self.attempt(task))
             if concluded(commands):
                 return commands
-            yield from commands  # type: ignore[misc]
+            yield from self.meanwhile(commands)
         raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
 
 
@@ -147,7 +150,7 @@ class AsyncSeededDriver(AsyncDriver):
             commands = self.machine.handle(await self.isolated(self.attempt(task)))
             if concluded(commands):
                 return commands
-            self.obey(commands)
+            await self.obey(commands)
         raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
 
     async def stretch(self, tasks: tuple[Task, ...]) -> Sequence[Command]:

@@ -5,6 +5,10 @@ A trace is a list of tuples that begin with what happened:
     ("run", task ids)                                  a superstep begins; its tasks in the order of application
     ("done", task id, updates)                         a task ended, and asked for these (field, update) pairs
     ("failed", task id, error)                         a task raised
+    ("paused", task id, reasons)                       a task waits for answers
+    ("keep", task id)                                  how a task ended is stored, for its superstep is open
+    ("commit", step, changed, due task ids)            a superstep is stored: what it changed, and what is due
+    ("drop", step)                                     what is stored of the tasks of a superstep goes
     ("emit", mode, payload, namespace, step, task id)  a part for the reader of the stream
     ("warn", message)                                  a `PregelWarning` was given
     ("finish", error)                                  the run is over; None for a run that ended well
@@ -23,17 +27,28 @@ import anyio
 from pregel.config import read_modes
 from pregel.drivers.bridge import iterate_async, run_async
 from pregel.errors import InvalidConfigError, nearest
-from pregel.superstep import Emit, Finish, RunTasks, Superstep, TaskDone, Warn
+from pregel.superstep import (
+    CommitBarrier,
+    CommitTask,
+    DropTasks,
+    Emit,
+    Finish,
+    RunTasks,
+    Superstep,
+    TaskDone,
+    TaskPaused,
+    Warn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pregel.main import Pregel
     from pregel.session import Session
-    from pregel.superstep import Command, Event
+    from pregel.superstep import Command, Event, Outcome
     from pregel.types import OnFailure, StreamMode
 
-__all__ = ["DriverName", "Entry", "Recorder", "recorded", "trace"]
+__all__ = ["DriverName", "Entry", "Tracer", "recorded", "trace"]
 
 Entry = tuple[Any, ...]  #: What happened, then what is to be said about it.
 DriverName = Literal["sync", "asyncio", "trio"]
@@ -79,13 +94,13 @@ def trace(
         raise InvalidConfigError(
             f"there is no driver {driver!r}.{nearest(driver, DRIVERS)} There are {', '.join(map(repr, DRIVERS))}"
         )
-    session, recorder = recorded(graph, input, config, context, on_failure, stream_mode, subgraphs=subgraphs)
+    session, tracer = recorded(graph, input, config, context, on_failure, stream_mode, subgraphs=subgraphs)
     try:
         perform(session, driver, reader=stream_mode is not None)
     except Exception as error:
-        if error is not recorder.error:
+        if error is not tracer.error:
             raise
-    return recorder.entries
+    return tracer.entries
 
 
 def recorded(
@@ -97,7 +112,7 @@ def recorded(
     stream_mode: StreamMode | Sequence[StreamMode] | None,
     *,
     subgraphs: bool,
-) -> tuple[Session, Recorder]:
+) -> tuple[Session, Tracer]:
     """Return a run that has taken its input, and what writes its machine's doings down.
 
     Raises:
@@ -111,8 +126,8 @@ def recorded(
         if "run_id" not in bound and "run_id" not in config:
             config = {**config, "run_id": RUN_ID}
     session = graph._session(given, config, context, on_failure, modes=modes, subgraphs=subgraphs)  # noqa: SLF001 - as above
-    recorder = session.machine = Recorder(session.machine, session.commands)
-    return session, recorder
+    tracer = session.machine = Tracer(session.machine, session.commands)
+    return session, tracer
 
 
 def perform(session: Session, driver: str, *, reader: bool) -> None:
@@ -147,11 +162,11 @@ def drain(parts: Any) -> None:
             pass
 
 
-class Recorder(Superstep):
+class Tracer(Superstep):
     """A machine that writes down what it is told and what it answers.
 
     Args:
-        machine: The machine of a run that has begun; the recorder takes its place.
+        machine: The machine of a run that has begun; the tracer takes its place.
         commands: What that one has answered to its input.
     """
 
@@ -164,10 +179,21 @@ class Recorder(Superstep):
         #: What the run failed with.
         self.error: Exception | None = None
 
+    def start(self, updates: Sequence[tuple[str, Any]], *, edits: bool = False) -> tuple[Command, ...]:
+        """Begin with an input, and write down what follows: only a run that is stored begins this late."""
+        return self.written(super().start(updates, edits=edits))
+
+    def resume(self, outcomes: Mapping[int, Outcome]) -> tuple[Command, ...]:
+        """Go on with what is due, and write down what follows."""
+        return self.written(super().resume(outcomes))
+
     def handle(self, event: Event) -> tuple[Command, ...]:
         """Take an event, and write it and the answer down."""
         self.entries.append(ended(event))
-        commands = super().handle(event)
+        return self.written(super().handle(event))
+
+    def written(self, commands: tuple[Command, ...]) -> tuple[Command, ...]:
+        """Write commands down, and return them."""
         for command in commands:
             self.entries.append(entry(command))
             if isinstance(command, Finish):
@@ -179,10 +205,12 @@ def ended(event: Event) -> Entry:
     """Return how a task ended as a plain value."""
     if isinstance(event, TaskDone):
         return "done", event.task.id, event.writes.updates
+    if isinstance(event, TaskPaused):
+        return "paused", event.task.id, event.reasons
     return "failed", event.task.id, told(event.error)
 
 
-def entry(command: Command) -> Entry:
+def entry(command: Command) -> Entry:  # noqa: PLR0911 - one answer for each kind of command
     """Return a command as a plain value."""
     if isinstance(command, RunTasks):
         return "run", tuple(task.id for task in command.tasks)
@@ -190,6 +218,12 @@ def entry(command: Command) -> Entry:
         return "emit", command.mode, command.payload, command.namespace, command.step, task_id(command)
     if isinstance(command, Warn):
         return "warn", command.message
+    if isinstance(command, CommitTask):
+        return "keep", command.task.id
+    if isinstance(command, CommitBarrier):
+        return "commit", command.step, dict(command.changed), tuple(task.id for task in command.standing.tasks)
+    if isinstance(command, DropTasks):
+        return "drop", command.step
     return "finish", None if command.error is None else told(command.error)
 
 

@@ -1,0 +1,152 @@
+"""One run's hold on a thread: its lease, its branch, and the one way by which all graphs of the run write."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from pregel.checkpoint.base import Advance, BranchRow, CheckpointRow, OpenBranch, PutCheckpoint
+from pregel.checkpoint.group import GroupWriter
+from pregel.checkpoint.keeper import keeper
+from pregel.checkpoint.owner import is_dead, new_lease
+from pregel.errors import ThreadBusyError
+from pregel.types import GroupCommit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pregel.checkpoint.base import Checkpointer, Lease, Lineage, Write
+    from pregel.types import Durability
+
+__all__ = ["LATEST", "Claim", "lineage_of"]
+
+#: Above every `seq`.
+LATEST: Final = 2**62
+
+
+class Claim:
+    """A thread that a run holds.
+
+    Args:
+        saver: The checkpointer.
+        thread_id: The thread.
+        durability: When what is committed is written: at once, by a thread behind the run, or by `close`.
+    """
+
+    def __init__(self, saver: Checkpointer, thread_id: str, durability: Durability | GroupCommit) -> None:
+        self.saver = saver
+        self.thread_id = thread_id
+        self.lease: Lease = new_lease()
+        self.held = False
+        self.branch = 0
+        self.lineage: Lineage = ((0, LATEST),)
+        self.seqs: Iterator[int] = count(1)
+        #: The graphs inside the run that have a history of their own and are running.
+        self.busy: set[tuple[str, ...]] = set()
+        self.keeps_until_end = durability == "exit"
+        bounds = GroupCommit() if durability == "async" else durability
+        self.group = GroupWriter(self.write_now, bounds) if isinstance(bounds, GroupCommit) else None
+        #: Whether a commit may wait for a disk or a network.
+        self.blocking = saver.blocking and self.group is None
+        # What a run that writes at its end has to write then, by graph.
+        self.pending: dict[Any, Any] = {}
+        #: Where several supersteps are one transaction: their writes so far.
+        self.together: list[Write] | None = None
+
+    def attempt(self) -> Lease | None:
+        """Take the thread, or return who holds it."""
+        holder = self.saver.claim(self.thread_id, self.lease, self.saver.lease_seconds, is_dead)
+        if holder is None:
+            self.held = True
+            self.seqs = count(self.saver.last_seq(self.thread_id) + 1)
+            keeper.keep(self.saver, self.thread_id, self.lease.token, self.saver.lease_seconds)
+        return holder
+
+    def refused(self, holder: Lease) -> ThreadBusyError:
+        """Return the error of a thread that another run holds."""
+        return ThreadBusyError(
+            f"thread {self.thread_id!r} is taken by another run (process {holder.pid} on {holder.host}), and two runs on "
+            'one thread would undo each other. Wait for it (on_busy="wait"), or give this run a thread of its own'
+        )
+
+    def take_branch(self, branch: int, branches: Sequence[BranchRow]) -> None:
+        """Go on on a branch."""
+        self.branch = branch
+        self.lineage = lineage_of(branch, LATEST, branches)
+
+    def fork(self, source: CheckpointRow, branches: Sequence[BranchRow], blob: bytes) -> CheckpointRow:
+        """Open a branch at a checkpoint and go on on it.
+
+        Args:
+            source: The checkpoint.
+            branches: The branches that there are.
+            blob: What the first checkpoint of the new branch holds: that of `source`, as a fork.
+
+        Returns:
+            The first checkpoint of the new branch.
+        """
+        number = max((row.branch for row in branches), default=0) + 1
+        opened = BranchRow(number, source.branch, source.seq)
+        seq = next(self.seqs)
+        row = CheckpointRow(number, (), source.step, seq, source.created, blob)
+        self.write_now([OpenBranch(opened), Advance(number, (), None, source.step, seq), PutCheckpoint(row)])
+        self.take_branch(number, [*branches, opened])
+        return row
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """Commit writes: durable now, or soon.
+
+        Raises:
+            ConcurrentRunError: Another run has the thread.
+            Exception: The storage failed.
+        """
+        if self.together is not None:
+            self.together.extend(writes)
+        elif self.group is None:
+            self.write_now(writes)
+        else:
+            self.group.put(writes)
+
+    def write_now(self, writes: Sequence[Write]) -> None:
+        """Write one transaction."""
+        self.saver.write(self.thread_id, self.lease.token, writes)
+
+    def flush(self) -> None:
+        """Wait until everything that was committed is written."""
+        if self.group is not None:
+            self.group.flush()
+
+    def close(self) -> None:
+        """Write what is still to be written, and let the thread go.
+
+        Raises:
+            Exception: The storage failed.
+        """
+        if not self.held:
+            return
+        self.held = False
+        try:
+            if self.group is not None:
+                self.group.close()
+            elif self.together:
+                self.write_now(self.together)
+            elif self.pending:
+                writes = [write for recorder in self.pending for write in recorder.remaining()]
+                self.pending.clear()
+                if writes:
+                    self.write_now(writes)
+        finally:
+            keeper.drop(self.lease.token)
+            self.saver.release(self.thread_id, self.lease.token)
+
+
+def lineage_of(branch: int, seq: int, branches: Sequence[BranchRow]) -> tuple[tuple[int, int], ...]:
+    """Return the branches that a reader on one sees up to a `seq`, each with the greatest one that counts."""
+    known = {row.branch: row for row in branches}
+    found = [(branch, seq)]
+    while branch in known:
+        row = known[branch]
+        seq = min(seq, row.fork_seq)
+        branch = row.parent
+        found.append((branch, seq))
+    return tuple(found)
