@@ -7,30 +7,47 @@ from typing import TYPE_CHECKING
 from pregel.lazy import lazily
 
 if TYPE_CHECKING:
+    from pregel.testing.conformance import check_checkpointer
+    from pregel.testing.faults import FaultySaver, StorageFault, crash_at, points_passed
     from pregel.testing.laws import MissingExtraError, ReducerLawError, check_reducer
     from pregel.testing.nodes import NodeRun, UnknownNodeError, run_node
     from pregel.testing.scheduler import SeededRun, run_seeded
+    from pregel.testing.store_conformance import StoreConformanceError, check_store
     from pregel.testing.tracing import trace
 
 __all__ = [
+    "FaultySaver",
     "MissingExtraError",
     "NodeRun",
     "ReducerLawError",
     "SeededRun",
+    "StorageFault",
+    "StoreConformanceError",
     "UnknownNodeError",
+    "check_checkpointer",
     "check_reducer",
+    "check_store",
+    "crash_at",
+    "points_passed",
     "run_node",
     "run_seeded",
     "trace",
 ]
 
 _HOMES = {
+    "FaultySaver": "pregel.testing.faults",
     "MissingExtraError": "pregel.testing.laws",
     "NodeRun": "pregel.testing.nodes",
     "ReducerLawError": "pregel.testing.laws",
     "SeededRun": "pregel.testing.scheduler",
+    "StorageFault": "pregel.testing.faults",
+    "StoreConformanceError": "pregel.testing.store_conformance",
     "UnknownNodeError": "pregel.testing.nodes",
+    "check_checkpointer": "pregel.testing.conformance",
     "check_reducer": "pregel.testing.laws",
+    "check_store": "pregel.testing.store_conformance",
+    "crash_at": "pregel.testing.faults",
+    "points_passed": "pregel.testing.faults",
     "run_node": "pregel.testing.nodes",
     "run_seeded": "pregel.testing.scheduler",
     "trace": "pregel.testing.tracing",
