@@ -419,7 +419,8 @@ class Compiler:
         """Return the types that the graph's schemas name, which may be stored."""
         from pregel.graph.storable import storable_types  # noqa: PLC0415 - graphs that store nothing do not load it
 
-        return storable_types([spec.annotation for spec in self.specs.values()])
+        fields = [spec.annotation for spec in self.specs.values()]
+        return storable_types([*fields, *(schema.source for schema in self.node_schemas.values())])  # of Send arguments
 
     def seeds(self) -> dict[str, Callable[[], Any]]:
         """Return what makes the value that each field starts with."""

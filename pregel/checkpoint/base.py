@@ -236,6 +236,10 @@ class Checkpointer(ABC):
         """Return the greatest `seq` of an `Advance` on a thread; 0 for a thread that is not there."""
 
     @abstractmethod
+    def origin(self, thread_id: str) -> str:
+        """Return the id under which the rows of a thread were sealed: its own, and for a copy that of its source."""
+
+    @abstractmethod
     def branches(self, thread_id: str) -> list[BranchRow]:
         """Return where the branches begin, by number."""
 

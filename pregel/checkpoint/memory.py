@@ -17,7 +17,9 @@ from pregel.checkpoint.base import (
     OpenBranch,
     PutCheckpoint,
     PutTask,
+    PutValue,
     ThreadInfo,
+    ValueRow,
 )
 from pregel.checkpoint.labels import pack
 from pregel.checkpoint.points import reached
@@ -29,11 +31,13 @@ from pregel.text import show
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pregel.checkpoint.base import CheckpointRow, Lease, Lineage, Namespace, TaskRow, ValueRow, Write
+    from pregel.checkpoint.base import CheckpointRow, Lease, Lineage, Namespace, TaskRow, Write
 
 __all__ = ["InMemorySaver"]
 
 Row = TypeVar("Row", "CheckpointRow", "ValueRow")
+#: What takes back the writes of a transaction: functions with their arguments, to be called in reverse.
+Undo = list[tuple[Any, ...]]
 by_seq = attrgetter("seq")
 
 
@@ -65,7 +69,8 @@ class Line:
 class Thread:
     """All rows of a thread, and its lease."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: str = "") -> None:
+        self.origin = origin
         self.lease: Lease | None = None
         self.expires = 0.0
         self.branches: dict[int, BranchRow] = {}
@@ -102,7 +107,7 @@ class InMemorySaver(Checkpointer):
             now = time.time()
             if thread.lease is not None and thread.expires > now and not dead(thread.lease):
                 return thread.lease
-            thread = self._threads.setdefault(thread_id, Thread() if thread is NO_THREAD else thread)
+            thread = self._threads.setdefault(thread_id, Thread(thread_id) if thread is NO_THREAD else thread)
             thread.lease, thread.expires = lease, now + seconds
         reached("claim.after")
         return None
@@ -140,14 +145,14 @@ class InMemorySaver(Checkpointer):
             thread = self._held(thread_id, token)
             if thread is None:
                 raise lost(thread_id)
-            undo: list[Callable[[], object]] = []
+            undo: Undo = []
             try:
                 for write in writes:
                     make(thread, thread_id, write, undo)
                 reached("write.inside")
             except BaseException:
-                for step in reversed(undo):
-                    step()
+                for take_back, *values in reversed(undo):
+                    take_back(*values)
                 raise
         reached("write.after")
 
@@ -169,6 +174,11 @@ class InMemorySaver(Checkpointer):
         """Return the step of a head."""
         with self._lock:
             return self._line(thread_id, branch, namespace).step
+
+    def origin(self, thread_id: str) -> str:
+        """Return the id under which the rows of a thread were sealed: see `Checkpointer`."""
+        with self._lock:
+            return self._threads[thread_id].origin if thread_id in self._threads else thread_id
 
     def last_seq(self, thread_id: str) -> int:
         """Return the greatest `seq` that was used on a thread: see `Checkpointer`."""
@@ -265,7 +275,7 @@ class InMemorySaver(Checkpointer):
                 raise CheckpointNotFoundError(f"there is no thread {show(source)} to copy")
             if target in self._threads:
                 raise taken(target, "it is there already, and a copy needs a new id")
-            copy = Thread()
+            copy = Thread(self._threads[source].origin)
             copy.branches = self._threads[source].branches.copy()
             copy.lines = {key: line.copy() for key, line in self._threads[source].lines.items()}
             self._threads[target] = copy
@@ -305,68 +315,80 @@ def prune(thread: Thread, keep_last: int | None, cutoff: float | None) -> int:
     return len(old)
 
 
-def make(thread: Thread, thread_id: str, write: Write, undo: list[Callable[[], object]]) -> None:
+def make(thread: Thread, thread_id: str, write: Write, undo: Undo) -> None:
     """Make one write, and note before how it is taken back.
 
     Raises:
         ConcurrentRunError: It can't be made.
     """
-    if isinstance(write, Advance):
-        line = line_of(thread, write.branch, write.namespace, undo)
-        root = thread.lines.get((write.branch, ()), NO_LINE).step
-        if line.step != write.before or (write.check_root and root != write.root_step):
-            raise moved(thread_id, write.namespace, write, line.step, root)
-        undo.append(restore(line, line.step, line.seq))
-        line.step, line.seq = write.step, write.seq
-    elif isinstance(write, PutTask):
+    kind = type(write)
+    if kind is Advance:
+        branch, namespace, before, step, seq, root_step, check_root = write  # type: ignore[misc]  # an Advance
+        line = line_of(thread, branch, namespace, undo)
+        root = thread.lines.get((branch, ()), NO_LINE).step if check_root else None
+        if line.step != before or root != (root_step if check_root else None):
+            raise moved(thread_id, namespace, write, line.step, root)  # type: ignore[arg-type]  # an Advance
+        undo.append((put_head, line, line.step, line.seq))
+        line.step, line.seq = step, seq
+    elif kind is PutCheckpoint or kind is PutValue:
+        row: CheckpointRow | ValueRow = write[0]  # type: ignore[assignment]
+        line = line_of(thread, row.branch, row.namespace, undo)
+        rows: list[Any] = line.checkpoints if kind is PutCheckpoint else line.values[row.field]  # type: ignore[union-attr]
+        if not rows or rows[-1].seq < row.seq:
+            undo.append((take_out, rows, row))
+            rows.append(row)
+        elif not insert(rows, row, undo):
+            raise taken(thread_id, f"{show_place(row)} is there already")
+    else:
+        make_seldom(thread, thread_id, write, undo)
+
+
+def make_seldom(thread: Thread, thread_id: str, write: Write, undo: Undo) -> None:
+    """Make a write that not every superstep makes; see `make`."""
+    if isinstance(write, PutTask):
         row = write.row
         rows = line_of(thread, row.branch, row.namespace, undo).tasks.setdefault(row.step, {})
         if (row.task in rows) != write.replaces:
             there = "not there to be replaced" if write.replaces else "there already: another run has done it"
             raise taken(thread_id, f"the row of task {row.task!r} of superstep {row.step} is {there}")
-        old = rows.get(row.task)
-        undo.append(lambda: put_back(rows, row.task, old))
+        undo.append((put_back, rows, row.task, rows.get(row.task)))
         rows[row.task] = row
     elif isinstance(write, DropTasks):
         tasks = line_of(thread, write.branch, write.namespace, undo).tasks
-        dropped = tasks.get(write.step)
-        undo.append(lambda: put_back(tasks, write.step, dropped))
+        undo.append((put_back, tasks, write.step, tasks.get(write.step)))
         tasks.pop(write.step, None)
     elif isinstance(write, OpenBranch):
         branch = write.row.branch
         if branch == 0 or branch in thread.branches:
             raise taken(thread_id, f"there is a branch {branch} already")
-        undo.append(lambda: put_back(thread.branches, branch, None))
+        undo.append((put_back, thread.branches, branch, None))
         thread.branches[branch] = write.row
-    elif isinstance(write, PutCheckpoint):
-        line = line_of(thread, write.row.branch, write.row.namespace, undo)
-        if not insert(line.checkpoints, write.row, undo):
-            where = f"seq {write.row.seq} of namespace {write.row.namespace!r}"
-            raise taken(thread_id, f"a checkpoint with {where} is there already")
-    else:
-        value = write.row
-        line = line_of(thread, value.branch, value.namespace, undo)
-        if not insert(line.values[value.field], value, undo):
-            raise taken(thread_id, f"a row with seq {value.seq} of field {value.field!r} is there already")
 
 
-def line_of(thread: Thread, branch: int, namespace: Namespace, undo: list[Callable[[], object]]) -> Line:
+def show_place(row: CheckpointRow | ValueRow) -> str:
+    """Return how messages name a row."""
+    if isinstance(row, ValueRow):
+        return f"a row with seq {row.seq} of field {row.field!r}"
+    return f"a checkpoint with seq {row.seq} of namespace {row.namespace!r}"
+
+
+def line_of(thread: Thread, branch: int, namespace: Namespace, undo: Undo) -> Line:
     """Return what a namespace has on a branch, which is made where there is nothing."""
     key = (branch, namespace)
     line = thread.lines.get(key)
     if line is None:
         pack(namespace)  # what no database takes is refused here too
-        undo.append(lambda: put_back(thread.lines, key, None))
+        undo.append((put_back, thread.lines, key, None))
         line = thread.lines[key] = Line()
     return line
 
 
-def insert(rows: list[Row], row: Row, undo: list[Callable[[], object]]) -> bool:
+def insert(rows: list[Row], row: Row, undo: Undo) -> bool:
     """Put a row where its `seq` belongs; return whether that was free."""
-    index = len(rows) if not rows or rows[-1].seq < row.seq else bisect_left(rows, row.seq, key=by_seq)
+    index = bisect_left(rows, row.seq, key=by_seq)
     if index < len(rows) and rows[index].seq == row.seq:
         return False
-    undo.append(lambda: take_out(rows, row))
+    undo.append((take_out, rows, row))
     rows.insert(index, row)
     return True
 
@@ -378,13 +400,9 @@ def take_out(rows: list[Row], row: Row) -> None:
         del rows[index]
 
 
-def restore(line: Line, step: int | None, seq: int) -> Callable[[], None]:
-    """Return what moves a head back."""
-
-    def back() -> None:
-        line.step, line.seq = step, seq
-
-    return back
+def put_head(line: Line, step: int | None, seq: int) -> None:
+    """Move a head back."""
+    line.step, line.seq = step, seq
 
 
 def put_back(rows: dict[Any, Any], key: Any, old: Any) -> None:

@@ -75,6 +75,12 @@ class PostgresSaver(SqlSaver):
         with self._pool.connection() as connection:
             return transact(connection, sql.BEGIN_READ, work, None)
 
+    def _rows(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        with self._pool.connection() as connection, connection.cursor() as raw:
+            cursor = Translator(raw)
+            cursor.execute(statement, values)
+            return cursor.fetchall()
+
     def _change(self, work: Callable[[Cursor], T], point: str | None = None) -> T:
         with self._pool.connection() as connection:
             return transact(connection, sql.BEGIN_WRITE, work, point)

@@ -53,7 +53,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (
         """
         CREATE TABLE pregel_threads (
-            id {id} PRIMARY KEY, name {text} NOT NULL UNIQUE,
+            id {id} PRIMARY KEY, name {text} NOT NULL UNIQUE, origin {text} NOT NULL,
             token {text}, host {text}, pid {int}, started {text}, expires {real}
         )""",
         """

@@ -49,6 +49,10 @@ class SqlSaver(Checkpointer):
             point: The crash point just before the commit.
         """
 
+    def _change_lease(self, work: Callable[[Cursor], T]) -> T:
+        """Do the same for a lease, which need not survive a loss of power: the process that holds it does not."""
+        return self._change(work)
+
     @abstractmethod
     def _now(self, cursor: Cursor) -> float:
         """Return the time by which leases expire, in seconds since 1970."""
@@ -69,7 +73,7 @@ class SqlSaver(Checkpointer):
             return number, None
 
         reached("claim.before")
-        number, holder = self._change(work)
+        number, holder = self._change_lease(work)
         if holder is None:
             self._remember(thread_id, lease.token, Numbers(number))
         reached("claim.after")
@@ -93,7 +97,7 @@ class SqlSaver(Checkpointer):
                 cursor.execute(sql.DROP_EMPTY_THREAD, (thread_id,))
 
         reached("release.before")
-        self._change(work)
+        self._change_lease(work)
         self._numbers.pop((thread_id, token), None)
         reached("release.after")
 
@@ -126,12 +130,9 @@ class SqlSaver(Checkpointer):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _rows(self, statement: str, values: Sequence[Any]) -> list[Any]:
-        def work(cursor: Cursor) -> list[Any]:
-            cursor.execute(statement, values)
-            return cursor.fetchall()
-
-        return self._read(work)
+        """Return the rows of one statement, which is a view of its own."""
 
     def latest(self, thread_id: str) -> CheckpointRow | None:
         """Return the newest checkpoint of the outermost graph: see `Checkpointer`."""
@@ -146,6 +147,11 @@ class SqlSaver(Checkpointer):
     def last_seq(self, thread_id: str) -> int:
         """Return the greatest `seq` that was used on a thread: see `Checkpointer`."""
         return int(self._rows(sql.LAST_SEQ, (thread_id,))[0][0])
+
+    def origin(self, thread_id: str) -> str:
+        """Return the id under which the rows of a thread were sealed: see `Checkpointer`."""
+        rows = self._rows(sql.ORIGIN, (thread_id,))
+        return rows[0][0] if rows else thread_id
 
     def branches(self, thread_id: str) -> list[BranchRow]:
         """Return where the branches begin, by number."""
@@ -251,7 +257,8 @@ class SqlSaver(Checkpointer):
             found = locked(cursor, source)
             if found is None:
                 raise CheckpointNotFoundError(f"there is no thread {show(source)} to copy")
-            cursor.execute(sql.ADD_THREAD, (target,))
+            cursor.execute(sql.ORIGIN, (source,))
+            cursor.execute(sql.ADD_THREAD, (target, *cursor.fetchone()))
             if cursor.rowcount != 1:
                 raise taken(target, "it is there already, and a copy needs a new id")
             new = locked(cursor, target)
@@ -306,7 +313,7 @@ def locked(cursor: Cursor, thread_id: str, *, add: bool = False) -> Any:
     """
     while True:
         if add:
-            cursor.execute(sql.ADD_THREAD, (thread_id,))
+            cursor.execute(sql.ADD_THREAD, (thread_id, thread_id))
         cursor.execute(sql.LOCK_THREAD, (thread_id,))
         row = cursor.fetchone()
         if row is not None or not add:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from pregel.checkpoint import statements as sql
 from pregel.checkpoint.points import reached
@@ -16,7 +16,7 @@ from pregel.errors import InvalidConfigError
 from pregel.text import show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pregel.checkpoint.schema import Cursor
 
@@ -30,8 +30,10 @@ Synchronous = Literal["FULL", "NORMAL"]
 #: Seconds; SQLite counts milliseconds in 32 bits.
 TOO_LONG: Final = 2_000_000
 
-PRAGMAS: Final = {"FULL": "PRAGMA synchronous = FULL", "NORMAL": "PRAGMA synchronous = NORMAL"}
+PRAGMAS: Final = {"FULL": sql.SYNCHRONOUS_FULL, "NORMAL": sql.SYNCHRONOUS_NORMAL}
 JOURNAL: Final = "PRAGMA journal_mode = WAL"
+# Bytes, of a new file: a superstep writes some hundred bytes to a handful of places, and each costs a page of the log.
+PAGE_SIZE: Final = "PRAGMA page_size = 2048"
 
 
 class SqliteSaver(SqlSaver):
@@ -89,6 +91,7 @@ class SqliteSaver(SqlSaver):
         while True:  # two that open a new file at once: SQLite does not wait for the other by itself here
             try:
                 self._cursor.execute(PRAGMAS[self.synchronous])
+                self._cursor.execute(PAGE_SIZE)
                 self._cursor.execute(JOURNAL)
                 break
             except sqlite3.OperationalError:
@@ -101,24 +104,39 @@ class SqliteSaver(SqlSaver):
         return time.time()
 
     def _read(self, work: Callable[[Cursor], T]) -> T:
-        return self._transact(sql.BEGIN_READ, work, None)
+        with self._lock:
+            return self._transact(sql.BEGIN_READ, work, None)
+
+    def _rows(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        with self._lock:
+            return self._cursor.execute(statement, values).fetchall()
+
+    def _change_lease(self, work: Callable[[Cursor], T]) -> T:
+        if self.synchronous == "NORMAL":
+            return self._change(work)
+        with self._lock:
+            self._cursor.execute(PRAGMAS["NORMAL"])
+            try:
+                return self._transact(sql.BEGIN_WRITE, work, None)
+            finally:
+                self._cursor.execute(PRAGMAS[self.synchronous])
 
     def _change(self, work: Callable[[Cursor], T], point: str | None = None) -> T:
-        return self._transact(sql.BEGIN_WRITE, work, point)
+        with self._lock:
+            return self._transact(sql.BEGIN_WRITE, work, point)
 
     def _transact(self, begin: str, work: Callable[[Cursor], T], point: str | None) -> T:
         cursor = self._cursor
-        with self._lock:
-            try:
-                cursor.execute(begin)
-                result = work(cursor)
-                if point is not None:
-                    reached(point)
-                cursor.execute(sql.COMMIT)
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.rollback()
-                raise
+        try:
+            cursor.execute(begin)
+            result = work(cursor)
+            if point is not None:
+                reached(point)
+            cursor.execute(sql.COMMIT)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            raise
         return result
 
 

@@ -23,6 +23,8 @@ UNLIMITED: Final = 1 << 62
 #: How many series one query reads.
 CHUNK: Final = 16
 
+SYNCHRONOUS_FULL: Final = "PRAGMA synchronous = FULL"
+SYNCHRONOUS_NORMAL: Final = "PRAGMA synchronous = NORMAL"
 BEGIN_READ: Final = "BEGIN /* ISOLATION LEVEL REPEATABLE READ READ ONLY */"
 BEGIN_WRITE: Final = "BEGIN IMMEDIATE"
 COMMIT: Final = "COMMIT"
@@ -30,7 +32,7 @@ ROLLBACK: Final = "ROLLBACK"
 
 # -- leases ----------------------------------------------------------------------------------------------------------
 
-ADD_THREAD: Final = "INSERT INTO pregel_threads (name) VALUES (?) ON CONFLICT DO NOTHING"
+ADD_THREAD: Final = "INSERT INTO pregel_threads (name, origin) VALUES (?, ?) ON CONFLICT DO NOTHING"
 LOCK_THREAD: Final = "SELECT id, token, host, pid, started, expires FROM pregel_threads WHERE name = ? /* FOR UPDATE */"
 SET_LEASE: Final = "UPDATE pregel_threads SET token = ?, host = ?, pid = ?, started = ?, expires = ? WHERE id = ?"
 RENEW: Final = "UPDATE pregel_threads SET expires = ? WHERE name = ? AND token = ?"
@@ -69,6 +71,7 @@ OPEN_BRANCH: Final = (
 HEAD: Final = """
     SELECT h.step FROM pregel_threads t JOIN pregel_heads h ON h.thread = t.id
     WHERE t.name = ? AND h.namespace = ? AND h.branch = ?"""
+ORIGIN: Final = "SELECT origin FROM pregel_threads WHERE name = ?"
 LAST_SEQ: Final = """
     SELECT COALESCE(MAX(h.seq), 0) FROM pregel_threads t JOIN pregel_heads h ON h.thread = t.id WHERE t.name = ?"""
 BRANCHES: Final = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from pregel.checkpoint import statements as sql
@@ -126,19 +125,23 @@ def write_all(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, writ
         ConcurrentRunError: One of them can't be made; the transaction must be rolled back.
     """
     checked = False
-    for kind, group in groupby(writes, type):
+    rows: list[tuple[object, ...]] = []  # of fields that follow each other
+    for write in writes:
+        kind = type(write)
+        if kind is PutValue:
+            rows.append(value_row(cursor, numbers, write))  # type: ignore[arg-type]
+            continue
+        if rows:
+            put_values(cursor, thread_id, rows)
+            rows = []
         checked = checked or kind is Advance
-        WRITERS[kind](cursor, numbers, thread_id, token, list(group))
+        WRITERS[kind](cursor, numbers, thread_id, token, write)
+    if rows:
+        put_values(cursor, thread_id, rows)
     if not checked:
         cursor.execute(sql.HELD, (thread_id, token))
         if cursor.fetchone() is None:
             raise lost(thread_id)
-
-
-def advance_all(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, writes: list[Advance]) -> None:
-    """Move heads."""
-    for write in writes:
-        advance(cursor, numbers, thread_id, token, write)
 
 
 def advance(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, write: Advance) -> None:
@@ -167,65 +170,63 @@ def advance(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, write:
         raise moved(thread_id, namespace, write, *steps)
 
 
-def put_checkpoints(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[PutCheckpoint]) -> None:
-    """Write checkpoint rows."""
-    for (row,) in writes:
-        branch, namespace, step, seq, created, blob = row
-        at = key(numbers.head(cursor, branch, namespace), seq)
-        cursor.execute(sql.PUT_CHECKPOINT, (at, step, created, blob))
-        if cursor.rowcount != 1:
-            raise taken(thread_id, f"a checkpoint with seq {seq} of namespace {namespace!r} is there already")
+def put_checkpoint(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, write: PutCheckpoint) -> None:
+    """Write a checkpoint row."""
+    branch, namespace, step, seq, created, blob = write.row
+    cursor.execute(sql.PUT_CHECKPOINT, (key(numbers.head(cursor, branch, namespace), seq), step, created, blob))
+    if cursor.rowcount != 1:
+        raise taken(thread_id, f"a checkpoint with seq {seq} of namespace {namespace!r} is there already")
 
 
-def put_values(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[PutValue]) -> None:
+def value_row(cursor: Cursor, numbers: Numbers, write: PutValue) -> tuple[object, ...]:
+    """Return a field row as a database has it."""
+    branch, namespace, field, step, seq, whole, blob = write.row
+    series = numbers.series(cursor, numbers.head(cursor, branch, namespace), field)
+    return key(series, seq), step, int(whole), blob
+
+
+def put_values(cursor: Cursor, thread_id: str, rows: Sequence[tuple[object, ...]]) -> None:
     """Write field rows."""
-    rows = []
-    for ((branch, namespace, field, step, seq, whole, blob),) in writes:
-        series = numbers.series(cursor, numbers.head(cursor, branch, namespace), field)
-        rows.append((key(series, seq), step, int(whole), blob))
     if len(rows) == 1:
         cursor.execute(sql.PUT_VALUE, rows[0])
     else:
         cursor.executemany(sql.PUT_VALUE, rows)
     if cursor.rowcount != len(rows):
-        fields = sorted({write.row.field for write in writes})
-        raise taken(thread_id, f"a row with seq {writes[0].row.seq} of one of the fields {fields} is there already")
+        raise taken(thread_id, f"the row of a field that changed in superstep {rows[0][1]} is there already")
 
 
-def put_tasks(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[PutTask]) -> None:
-    """Write task rows."""
-    for (branch, namespace, step, task, blob), replaces in writes:
-        head = numbers.head(cursor, branch, namespace)
-        if replaces:
-            cursor.execute(sql.REPLACE_TASK, (blob, head, step, task))
-        else:
-            cursor.execute(sql.PUT_TASK, (head, step, task, blob))
-        if cursor.rowcount != 1:
-            there = "not there to be replaced" if replaces else "there already: another run has done it"
-            raise taken(thread_id, f"the row of task {task!r} of superstep {step} is {there}")
+def put_task(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, write: PutTask) -> None:
+    """Write a task row."""
+    (branch, namespace, step, task, blob), replaces = write
+    head = numbers.head(cursor, branch, namespace)
+    if replaces:
+        cursor.execute(sql.REPLACE_TASK, (blob, head, step, task))
+    else:
+        cursor.execute(sql.PUT_TASK, (head, step, task, blob))
+    if cursor.rowcount != 1:
+        there = "not there to be replaced" if replaces else "there already: another run has done it"
+        raise taken(thread_id, f"the row of task {task!r} of superstep {step} is {there}")
 
 
-def drop_tasks(cursor: Cursor, numbers: Numbers, _: str, __: str, writes: list[DropTasks]) -> None:
-    """Delete the task rows of supersteps."""
-    for branch, namespace, step in writes:
-        cursor.execute(sql.DROP_TASKS, (numbers.head(cursor, branch, namespace), step))
+def drop_tasks(cursor: Cursor, numbers: Numbers, _: str, __: str, write: DropTasks) -> None:
+    """Delete the task rows of a superstep."""
+    cursor.execute(sql.DROP_TASKS, (numbers.head(cursor, write.branch, write.namespace), write.step))
 
 
-def open_branches(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, writes: list[OpenBranch]) -> None:
-    """Record where branches begin."""
-    for ((branch, parent, fork_seq),) in writes:
-        if branch:
-            cursor.execute(sql.OPEN_BRANCH, (numbers.thread, branch, parent, fork_seq))
-        if not branch or cursor.rowcount != 1:
-            raise taken(thread_id, f"there is a branch {branch} already")
+def open_branch(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, write: OpenBranch) -> None:
+    """Record where a branch begins."""
+    branch, parent, fork_seq = write.row
+    if branch:
+        cursor.execute(sql.OPEN_BRANCH, (numbers.thread, branch, parent, fork_seq))
+    if not branch or cursor.rowcount != 1:
+        raise taken(thread_id, f"there is a branch {branch} already")
 
 
-#: By the type of a write, what makes those of one type that follow each other.
-WRITERS: Final[dict[type[Write], Callable[[Cursor, Numbers, str, str, list[Any]], None]]] = {
-    Advance: advance_all,
-    PutCheckpoint: put_checkpoints,
-    PutValue: put_values,
-    PutTask: put_tasks,
+#: By the type of a write, what makes it.
+WRITERS: Final[dict[type[Write], Callable[[Cursor, Numbers, str, str, Any], None]]] = {
+    Advance: advance,
+    PutCheckpoint: put_checkpoint,
+    PutTask: put_task,
     DropTasks: drop_tasks,
-    OpenBranch: open_branches,
+    OpenBranch: open_branch,
 }

@@ -733,6 +733,10 @@ def a_copied_thread_is_equal_and_independent(make: Make) -> None:
         saver.copy_thread("t", "copy")
         expect(everything(saver, "copy"), before, "the copy")
         expect([info.leased for info in saver.threads()], [False, True], "whether copy and original are held")
+        saver.copy_thread("copy", "copy of the copy")
+        origins = [saver.origin(thread_id) for thread_id in ("t", "copy", "copy of the copy", "none")]
+        expect(origins, ["t", "t", "t", "none"], "under which ids the rows were sealed")
+        saver.delete_thread("copy of the copy")
         copy = Run(saver, "copy")
         copy.step(2, a=(WHOLE, b"2"))
         expect(everything(saver), before, "the original after the copy went on")

@@ -162,6 +162,10 @@ class FaultySaver(Checkpointer):
         """See `Checkpointer`."""
         return self._operate(self.saver.head, thread_id, branch, namespace)
 
+    def origin(self, thread_id: str) -> str:
+        """Return the id under which the rows of a thread were sealed."""
+        return self._operate(self.saver.origin, thread_id)
+
     def last_seq(self, thread_id: str) -> int:
         """See `Checkpointer`."""
         return self._operate(self.saver.last_seq, thread_id)

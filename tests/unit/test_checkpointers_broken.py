@@ -200,6 +200,11 @@ class SharesCopies(InMemorySaver):
         self._threads[target].lines = self._threads[source].lines
 
 
+class ForgetsTheOrigin(InMemorySaver):
+    def origin(self, thread_id):
+        return thread_id
+
+
 class CopiesTheLease(InMemorySaver):
     def copy_thread(self, source, target):
         super().copy_thread(source, target)
@@ -217,7 +222,7 @@ BROKEN = [
     GivesAThreadToAll, NeverLetsGo, ReleasesWhatIsNotHeld, KeepsTheLeaseOfADeletedThread, SortsByTime, ListsOldestFirst,
     LimitsBeforeItFilters, ReturnsOldValues, IgnoresBounds, ForgetsTheParent, ReadsWholeHistories,
     MatchesPrefixesOfText, JoinsLabels, OverwritesTasks, PrunesTooMuch, PrunesTooLittle, ForgetsForksWhenPruning,
-    KeepsOrphansWhenPruning, SharesCopies, CopiesTheLease, LeavesClaimsBehind,
+    KeepsOrphansWhenPruning, SharesCopies, ForgetsTheOrigin, CopiesTheLease, LeavesClaimsBehind,
 ]  # fmt: skip
 
 
