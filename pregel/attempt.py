@@ -121,8 +121,8 @@ def paused(task: Task, network: Network, asked: Sequence[Any], pauses: Sequence[
     reasons = unanswered(asked)
     if not reasons:
         error = InterruptSwallowedError(
-            f"{named(task.node.name, network)} raised GraphInterrupt and asks nothing, so no answer could let it go on. "
-            "Call interrupt(value): it raises by itself"
+            f"{named(task.node.name, network)} raised GraphInterrupt and asks nothing, so no answer could let it go "
+            "on. Call interrupt(value): it raises by itself"
         )
         return TaskFailed(task, explained(error, task, network, MISSING))
     return TaskPaused(task, reasons, next((pause.error for pause in pauses if pause.error is not None), None))
@@ -140,8 +140,9 @@ def leaves(group: BaseExceptionGroup[Any]) -> Iterator[BaseException]:
 def swallowed(task: Task, network: Network, questions: Sequence[Any]) -> InterruptSwallowedError:
     """Return the error of a node that went on although it waits for an answer."""
     return InterruptSwallowedError(
-        f"{named(task.node.name, network)} ended although {', '.join(map(shortened, questions))} is not answered: it "
-        "has caught the pause. Let GraphInterrupt through: catch `Exception`, not `BaseException`, and no bare `except:`"
+        f"{named(task.node.name, network)} ended although {', '.join(map(shortened, questions))} is not answered: "
+        "it has caught the pause. Let GraphInterrupt through: catch `Exception`, not `BaseException`, and no bare "
+        "`except:`"
     )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pregel.drivers.workers import thread_limit
+from pregel.errors import GraphInterrupt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -47,7 +48,7 @@ async def run_all_async(
         async with slots:
             try:
                 outcomes[place] = (await call(), None)
-            except Exception as error:  # noqa: BLE001 - raised or kept when all have ended
+            except (Exception, GraphInterrupt) as error:  # noqa: BLE001 - raised or kept when all have ended
                 outcomes[place] = (None, error)
 
     async with anyio.create_task_group() as group:
@@ -56,23 +57,24 @@ async def run_all_async(
     return [kept(each, keep_errors=keep_errors) for each in outcomes]
 
 
-def outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def outcome(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     """Return a call's result, or its error as a value."""
     try:
         return call(), None
-    except Exception as error:  # noqa: BLE001 - raised or kept when all have ended
+    except (Exception, GraphInterrupt) as error:  # noqa: BLE001 - raised or kept when all have ended
         return None, error
 
 
-def kept(ended: tuple[Any, Exception | None], *, keep_errors: bool) -> Any:
+def kept(ended: tuple[Any, BaseException | None], *, keep_errors: bool) -> Any:
     """Return a result, or the error in its place.
 
     Raises:
         Exception: The error, if errors are not kept.
+        GraphInterrupt: The run is paused inside a task, which waits with it.
     """
     result, error = ended
     if error is None:
         return result
-    if keep_errors:
+    if keep_errors and not isinstance(error, GraphInterrupt):
         return error
     raise error

@@ -11,7 +11,6 @@ from pregel.channels.base import MISSING
 from pregel.checkpoint.base import PutTask
 from pregel.checkpoint.claim import lineage_of
 from pregel.checkpoint.record import Record, TaskRecord, pack_record, pack_task, unpack_task
-from pregel.checkpoint.recorder import Recorder
 from pregel.checkpoint.restore import read_journal, read_record, read_values, sealed, unsealed
 from pregel.checkpoint.revive import migration_for, revived_standing, revived_values
 from pregel.errors import CheckpointNotFoundError, InvalidResumeError
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from pregel.checkpoint.base import Checkpointer, CheckpointRow, Write
     from pregel.checkpoint.claim import Claim
+    from pregel.checkpoint.recorder import Recorder
     from pregel.network import Network
     from pregel.persistence import Address, Persistence
     from pregel.superstep import Command as MachineCommand
@@ -224,7 +224,8 @@ class Opening:
                 continue
             kept = recorder.answers[name]
             kept.update((each, given[each]) for each in mine)
-            rest = tuple(reason for reason in ended.outcome if getattr(reason, "id", None) not in mine)
+            reasons: tuple[Interrupt | Breakpoint, ...] = ended.outcome  # type: ignore[assignment]  # it asks
+            rest = tuple(each for each in reasons if isinstance(each, Breakpoint) or each.id not in mine)
             self.tasks[name] = TaskRecord(rest, kept)
             self.answered.add(name)
             payload = recorder.rows[name] = pack_task(rest, kept, recorder.codec)
@@ -266,7 +267,7 @@ class Opening:
             EncodeError: An update or an answer can't be stored.
             InvalidUpdateError: The updates can't be applied together.
         """
-        machine = Superstep(self.network, limit=1, config_of=unnamed)
+        machine = self.machine.successor()
         machine.load(self.values, self.step, self.standing)
         task = Task(EDITOR, self.step + 1, 0)
         machine.edit((task,), keeps=True)
@@ -291,6 +292,7 @@ class Opening:
             remembers: Whether the graph has a history of its own, which a new run goes on from.
         """
         claim, namespace = self.claim, self.recorder.namespace
+        self.machine.inside = True
         row: CheckpointRow | None
         if remembers:
             row = self.saver.visible_checkpoint(claim.thread_id, claim.lineage, namespace)
@@ -314,11 +316,6 @@ def open_questions(ended: TaskRecord) -> list[str]:
     if isinstance(outcome, Writes) or not isinstance(outcome, tuple):
         return []
     return [reason.id for reason in outcome if isinstance(reason, Interrupt)]
-
-
-def unnamed(_: int) -> dict[str, Any]:
-    """Return the config of a checkpoint of which nobody is told."""
-    return {}
 
 
 class RanBefore(Exception):  # noqa: N818 - no error: it stands for a row of a task that runs again

@@ -85,22 +85,22 @@ class Reporter:
     ) -> tuple[Emit, ...]:
         """Return the parts that say how a task ended."""
         name = task.node.name
-        writes = outcome if type(outcome) is Writes else None
         emitted: tuple[Emit, ...] = ()
-        if writes is not None and self.updates:
-            visible = self._network.visible
-            seen = shaped([pair for pair in writes.updates if pair[0] in visible])
-            emitted = (make(Emit, ("updates", {name: seen}, self._namespace, step, task)),)
-        elif type(outcome) is tuple:
-            emitted = self.paused(outcome, step, task)
+        ended: dict[str, Any] = {"error": None, "result": None, "interrupts": []}
+        if isinstance(outcome, Writes):
+            if self.updates:
+                visible = self._network.visible
+                seen = shaped([pair for pair in outcome.updates if pair[0] in visible])
+                emitted = (make(Emit, ("updates", {name: seen}, self._namespace, step, task)),)
+            if self.follows:
+                ended["result"] = shaped(outcome.updates)
+        elif isinstance(outcome, tuple):
+            emitted = self.paused(outcome, step, task)  # type: ignore[arg-type]  # mypy takes it for writes
+            ended["interrupts"] = list(outcome)
+        else:
+            ended["error"] = shortened(outcome, ERROR_LIMIT)
         if self.follows:
-            payload: dict[str, Any] = {
-                "id": task.id,
-                "name": name,
-                "error": shortened(outcome, ERROR_LIMIT) if isinstance(outcome, Exception) else None,
-                "result": None if writes is None else shaped(writes.updates),
-                "interrupts": list(outcome) if type(outcome) is tuple else [],
-            }
+            payload = {"id": task.id, "name": name, **ended}
             emitted += self._followed("task_result", payload, step, task)
         return emitted
 

@@ -238,9 +238,20 @@ def adapter_of(schema: Any) -> Any:
 
 
 def unanswered(asked: Sequence[Any]) -> tuple[Interrupt | Breakpoint, ...]:
-    """Return what a task, with the runs inside it, waits for."""
-    found: list[Interrupt | Breakpoint] = []
-    for each in asked:
-        if each is not None:
-            found.extend(each if type(each) is tuple else (each,))
-    return tuple(found)
+    """Return what a task, with the runs inside it, waits for.
+
+    Its own questions come first, in their order; then those of the runs inside it, by the number of the run: which of
+    several side by side was the first to pause is luck.
+    """
+    own = [each for each in asked if each is not None and type(each) is not tuple]
+    inside = sorted((each for each in asked if type(each) is tuple), key=place_of)
+    return (*own, *(reason for reasons in inside for reason in reasons))
+
+
+def place_of(reasons: tuple[Interrupt | Breakpoint, ...]) -> list[list[tuple[bool, int, str]]]:
+    """Return what sorts the runs inside a task: the labels of the first id, with numbers as numbers."""
+    first = next((reason.id for reason in reasons if isinstance(reason, Interrupt)), "")
+    return [
+        [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in label.split(":")]
+        for label in first.split("|")
+    ]

@@ -210,6 +210,7 @@ class Superstep:
         "_kept",
         "_last",
         "_limit",
+        "_misfits",
         "_network",
         "_on_failure",
         "_outstanding",
@@ -223,6 +224,7 @@ class Superstep:
         "_tells",
         "dropped",
         "escapes",
+        "inside",
         "journal",
         "pauses",
         "standing",
@@ -258,6 +260,10 @@ class Superstep:
         self.standing = Standing()
         #: Why the run is paused, once it is.
         self.pauses: Reasons = ()
+        #: Whether a task of another graph waits for this run, and with it where it is paused.
+        self.inside = not self._stored
+        # The answers that do not fit, of a run inside a task, by place: the run around it ends with them.
+        self._misfits: dict[int, Exception] = {}
         self._on_failure = on_failure
         self._phase = Phase.IDLE
         #: The fields that hold a value; readers copy, only a barrier changes it.
@@ -297,6 +303,11 @@ class Superstep:
     def ended_well(self) -> bool:
         """Whether the run is over, and neither failed nor waits."""
         return self._phase is Phase.FINISHED and not self._errors and not self._paused and not self.pauses
+
+    @property
+    def misfit(self) -> Exception | None:
+        """What is wrong with an answer that a paused run inside a task was given, the first in task order."""
+        return self._misfits[min(self._misfits)] if self._misfits else None
 
     def successor(self) -> Superstep:
         """Return a machine of the same run that has not begun."""
@@ -412,9 +423,9 @@ class Superstep:
         elif type(event) is TaskPaused:
             self._paused[place] = event.reasons
             if event.error is not None:
-                self._errors[place] = event.error
+                (self._misfits if self.inside else self._errors)[place] = event.error
         else:
-            self._errors[place] = event.error  # type: ignore[union-attr]
+            self._errors[place] = event.error  # type: ignore[union-attr, assignment]
         kept: tuple[Command, ...] = ()
         if self._stored and task.node is not self._network.start and not self._edits:
             kept = (self._commit_task(task, event[1]),)
@@ -443,10 +454,10 @@ class Superstep:
         self._tasks = tasks
         self._results = [None] * len(tasks)
         for place, outcome in outcomes.items():
-            if type(outcome) is Writes:
+            if isinstance(outcome, Writes):
                 self._results[place] = outcome
-            elif type(outcome) is tuple:
-                self._paused[place] = outcome
+            elif isinstance(outcome, tuple):
+                self._paused[place] = outcome  # type: ignore[assignment]  # mypy takes it for writes
         rest = tuple(task for task in tasks if self._results[task.place] is None and task.place not in self._paused)
         self._outstanding = len(rest)
         return rest
@@ -491,6 +502,8 @@ class Superstep:
             woken = self._woken(results)
             # Alone it takes the plan's shortest way; only packets and commands stand beside it.
             asked = [*results, woken] if any(writes.goto or writes.sends for writes in results) else [woken]
+        tasks: tuple[Task, ...]
+        settled: tuple[Join, ...]
         if self.escapes:  # what follows is for the graph around this one to say
             tasks, self._held, settled = (), Due(), ()
             self._heard = {}
@@ -532,13 +545,11 @@ class Superstep:
         journal: tuple[tuple[str, Any], ...],
     ) -> tuple[Command, ...]:
         """Return what stores this superstep, and the parts that tell of it."""
-        step, results = self.step, self._results
+        step = self.step
+        results: list[Writes] = self._results  # type: ignore[assignment]
         source = "input" if self._tasks[0].node is self._network.start else "update" if self._edits else "loop"
         overwritten = frozenset(
-            name
-            for writes in results
-            for name, update in writes.updates
-            if type(update) is Overwrite  # type: ignore[union-attr]
+            name for writes in results for name, update in writes.updates if type(update) is Overwrite
         )
         carried = () if self._stays is None else tuple(task.id for task in self._stays)
         commit = CommitBarrier(
