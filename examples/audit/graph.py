@@ -7,16 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from examples.audit import analyses, discover, ranking, relations
 from examples.audit.sources import Source, read
 from examples.audit.state import Note, Planned, Report, SourceFile, State, Totals
 from examples.audit.words import counted
 from pregel import END, START, Pregel, Send, StateGraph
-from pregel.types import StreamMode, StreamWriter
+from pregel.checkpoint.base import Checkpointer
+from pregel.types import StreamWriter
 
 #: The nodes that get one task per file.
 ANALYSES = ("measure", "read_docstrings", "read_imports", "fingerprint")
@@ -24,8 +23,12 @@ ANALYSES = ("measure", "read_docstrings", "read_imports", "fingerprint")
 CONCURRENCY = 8
 
 
-def build() -> Pregel:
-    """The compiled graph. Input: `root`, a path, and `top`, how many rows a list may have. Output: `report`."""
+def build(saver: Checkpointer | None = None) -> Pregel:
+    """The compiled graph. Input: `root`, a path, and `top`, how many rows a list may have. Output: `report`.
+
+    Args:
+        saver: Where its runs are stored; None for nowhere.
+    """
     graph = StateGraph(State)
     graph.add_node("discover", find_files)
     graph.add_node("measure", measure)
@@ -45,15 +48,7 @@ def build() -> Pregel:
     graph.add_edge(["measure", "read_docstrings", "relate_imports", "find_duplicates"], "rank", wait="live")
     graph.add_edge("rank", "write_report")
     graph.add_edge("write_report", END)
-    return graph.compile(name="audit")
-
-
-def run(root: Path, top: int) -> Iterator[tuple[str, Any]]:
-    """Audit a path. The parts of the stream: what each task did, what nodes say, the state after each superstep."""
-    # The analyses compute, so more threads would only wait for each other, and push out of memory what they share.
-    config = {"max_concurrency": CONCURRENCY}
-    modes: list[StreamMode] = ["updates", "values", "custom"]
-    return build().stream({"root": str(root), "top": top}, config=config, stream_mode=modes)
+    return graph.compile(name="audit", checkpointer=saver)
 
 
 def find_files(state: State, writer: StreamWriter) -> State:

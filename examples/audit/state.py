@@ -7,8 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Annotated, NamedTuple, TypedDict
 
 from pregel import OmitFromInput, OmitFromOutput, PrivateStateAttr
+from pregel.codec import serializable
 
 
+# Stored with the tasks that are due. It stands in no field, so nobody else makes it known; the records below are made
+# known when the graph is compiled, because the fields of `State` name them.
+@serializable
 class SourceFile(NamedTuple):
     """A file to analyse: what each `Send` carries. `path` is relative to `base`, with forward slashes."""
 

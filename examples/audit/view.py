@@ -11,14 +11,20 @@ from rich.live import Live
 from rich.text import Text
 from rich.tree import Tree
 
-from examples.audit.progress import Progress, Row, Step
+from examples.audit.progress import Progress, Resumed, Row, Step
 from examples.audit.state import Note
 from examples.audit.words import counted, shown
 
 
-def follow(parts: Iterable[tuple[str, Any]], console: Console) -> dict[str, Any]:
-    """Show the parts of a stream as they come and return the last state."""
-    progress = Progress(time.perf_counter)
+def follow(parts: Iterable[tuple[str, Any]], console: Console, resumed: Resumed | None = None) -> dict[str, Any]:
+    """Show the parts of a stream as they come and return the last state.
+
+    Args:
+        parts: The stream.
+        console: Where they are shown.
+        resumed: Where the run goes on; None where it begins.
+    """
+    progress = Progress(time.perf_counter, resumed)
     if not console.is_terminal:
         for mode, payload in parts:
             for line in plain_lines(progress.feed(mode, payload)):
@@ -36,7 +42,7 @@ def plain_lines(told: Step | Note | None) -> list[str]:
         return [f"{told.node}: {shown(told.text)}"]
     if told is None:
         return []
-    head = f"superstep {told.number}: {counted(told.tasks, 'task')}, {told.seconds or 0.0:.2f} s"
+    head = f"superstep {told.number}: {_tasks(told)}, {told.seconds or 0.0:.2f} s"
     return [head, *(f"  {node:<16} {_count(row):>14} {row.seconds:8.2f} s" for node, row in told.rows.items())]
 
 
@@ -50,7 +56,7 @@ def draw(progress: Progress) -> Tree:
             continue
         took = f"{step.seconds:.2f} s" if step.seconds is not None else "running"
         style = "green" if step.seconds is not None else "yellow"
-        title = Text.assemble((f"superstep {step.number}", style), f"  {counted(step.tasks, 'task')}, {took}")
+        title = Text.assemble((f"superstep {step.number}", style), f"  {_tasks(step)}, {took}")
         branch = tree.add(title)
         notes = {note.node: note.text for note in list(step.notes)}
         for node, row in rows:
@@ -59,6 +65,19 @@ def draw(progress: Progress) -> Tree:
         for node, text in notes.items():  # of nodes still running
             branch.add(Text(f"{node:<16} {shown(text)}"))
     return tree
+
+
+def going_on(path: str, resumed: Resumed) -> str:
+    """What is said of a run that goes on."""
+    head = f"going on with the run of {shown(path)}"
+    if not resumed.planned:
+        return f"{head}: only its report is left"
+    done, due = sum(resumed.done.values()), sum(resumed.planned.values())
+    return f"{head}: {done:,} of {counted(due, 'task')} of superstep {resumed.step} were done already"
+
+
+def _tasks(step: Step) -> str:
+    return counted(step.tasks, "task") + (f", {step.before:,} of them before" if step.before else "")
 
 
 def _count(row: Row) -> str:

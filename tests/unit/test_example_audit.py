@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from examples.audit import analyses, discover, ranking, relations, sources
 from examples.audit.__main__ import app
-from examples.audit.graph import run
 from examples.audit.progress import Progress, Row
+from examples.audit.runs import run
 from examples.audit.state import (
     Block,
     Cycle,
@@ -34,6 +34,12 @@ from examples.audit.view import draw, follow, plain_lines
 from examples.audit.words import counted, shown
 
 REPEATED = "\n".join(f"    total += price_{number} * {number}" for number in range(14)) + "\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """What the command line stores stays out of the user's cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 def source(text, path="a.py"):
@@ -394,7 +400,7 @@ def test_names_are_shown_without_what_a_terminal_would_obey():
 
 
 def audited(root, top=10):
-    *_, last = [payload for mode, payload in run(root, top) if mode == "values"]
+    *_, last = [payload for mode, payload in run(root, top).parts if mode == "values"]
     return last
 
 
@@ -440,7 +446,7 @@ def test_two_runs_give_the_same_report(broken_tree):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_run_can_be_followed(broken_tree, terminal):
     console = Console(file=StringIO(), width=100, force_terminal=terminal)
-    state = follow(run(broken_tree, 5), console)
+    state = follow(run(broken_tree, 5).parts, console)
     for part in tables(state["report"]):
         console.print(part)
     text = console.file.getvalue()
