@@ -24,6 +24,10 @@ def main(
     only: Annotated[str, typer.Option(help=f"Workloads, with commas between: {', '.join(WORKLOADS)}.")] = "",
     engines: Annotated[str, typer.Option(help=f"Engines, with commas between: {', '.join(ENGINES)}.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help=f"The smallest sizes, {QUICK_ROUNDS} rounds.")] = False,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Also what writes hundreds of megabytes a run: LangGraph in the longest ones."),
+    ] = False,
     rounds: Annotated[
         int | None, typer.Option(min=1, show_default=f"{ROUNDS}", help="Rounds after the warm-up.")
     ] = None,
@@ -39,7 +43,7 @@ def main(
     _check_outputs(plot_path, write_docs=write_docs)
     rounds = rounds or (QUICK_ROUNDS if quick else ROUNDS)
     cases = [
-        (WORKLOADS[name], session.with_engines(case, wanted))
+        (WORKLOADS[name], session.with_engines(case, wanted, full=full))
         for name in workloads
         for case in WORKLOADS[name].cases
         if case.quick or not quick
@@ -49,7 +53,7 @@ def main(
     results = session.measure([(workload, case) for workload, case in cases if case.contenders], rounds)
 
     about = machine.describe()
-    command = session.command_line("benchmarks", only, engines, quick=quick, rounds=rounds)
+    command = session.command_line("benchmarks", only, engines, quick=quick, rounds=rounds, full=full)
     console.print(table.for_terminal(results))
     for remark in [*table.remarks(results), *absent]:
         console.print(f"- {remark}", markup=False, highlight=False)

@@ -26,6 +26,7 @@ _NOTABLE = (
     "pregel",
     "langgraph",
     "langgraph-checkpoint",
+    "langgraph-checkpoint-sqlite",
     "apache-burr",
     "pydantic-graph",
     "agent-framework-core",

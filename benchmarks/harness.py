@@ -10,18 +10,21 @@ import asyncio
 import gc
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from time import perf_counter
 from typing import Any
 
-from benchmarks.model import Case, Contender, Prepared
+from benchmarks.model import Case, Contender, MeasureName, Prepared
 
 #: A measurement lasts at least about this long, in seconds: far above what a clock reading or a timer tick costs.
 _SHORTEST = 0.02
 #: ... but not more repetitions than this, since their answers are kept until they are checked.
 _MOST_CALLS = 2_000
+#: A first call that takes as long is a long one, and not a short one that loaded modules.
+_LONG = 0.5
 
 
 @dataclass(slots=True)
@@ -39,6 +42,8 @@ class Series:
     memory: list[float] = field(default_factory=list)
     #: By how many kB the memory grew, one entry a round, where the workload measures it.
     growth: list[float] = field(default_factory=list)
+    #: What else the workload measures, one entry a round.
+    measures: dict[MeasureName, list[float]] = field(default_factory=dict)
     #: Why the contender left the case; empty if it did not.
     failure: str = ""
 
@@ -82,27 +87,37 @@ def _attempt(series: Series, step: Callable[[], Any]) -> Any:
         series.seconds.clear()
         series.memory.clear()
         series.growth.clear()
+        series.measures.clear()
         return None
 
 
 def _warm_up(series: Series) -> Prepared:
     prepared = series.contender.prepare()
     series.units = prepared.units
-    seconds, _ = _time(prepared, 1)
-    if seconds < _SHORTEST:
-        # The first call fills caches, so a second one says how many fit. Long calls need no second one.
+    with _around(prepared):
         seconds, _ = _time(prepared, 1)
-        series.calls = min(math.ceil(_SHORTEST / seconds), _MOST_CALLS)
+        if seconds < _LONG and not prepared.once:
+            # The first call loads modules and fills caches, so a second one says how many fit. Long calls need none.
+            seconds, _ = _time(prepared, 1)
+            series.calls = min(math.ceil(_SHORTEST / seconds), _MOST_CALLS)
     return prepared
 
 
 def _measure(series: Series, prepared: Prepared) -> None:
-    seconds, answer = _time(prepared, series.calls)
+    with _around(prepared):
+        seconds, answer = _time(prepared, series.calls)
+        measures = prepared.measures(answer) if prepared.measures else {}
     series.seconds.append(seconds)
     if prepared.memory and (peak := prepared.memory(answer)) is not None:
         series.memory.append(peak)
     if prepared.growth and (grown := prepared.growth(answer)) is not None:
         series.growth.append(grown)
+    for name, value in measures.items():
+        series.measures.setdefault(name, []).append(value)
+
+
+def _around(prepared: Prepared) -> AbstractContextManager[Any]:
+    return prepared.around() if prepared.around else nullcontext()
 
 
 def _time(prepared: Prepared, calls: int) -> tuple[float, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +11,22 @@ EngineName = Literal[
     "ours", "langgraph", "burr", "pydantic_graph", "agent_framework", "llama_index", "google_adk", "floor"
 ]
 LoopName = Literal["asyncio", "trio"]
-TargetKind = Literal["ratio", "over-floor", "times-floor", "total", "growth"]
+TargetKind = Literal["ratio", "over-floor", "times-floor", "total", "growth", "times-raw", "late", "times-read"]
+#: What a workload that stores measures beside time: megabytes on disk; how many times the raw data that is; how many
+#: times an early superstep a late one costs; milliseconds to read the state back.
+MeasureName = Literal["disk", "times raw", "late", "read"]
+
+
+_TEXTS: dict[TargetKind, str] = {
+    "ratio": ">= {:g}x",
+    "over-floor": "<= floor + {:g} ms",
+    "times-floor": "<= {:g}x floor",
+    "total": "<= {:g} ms",
+    "growth": "grows <= {:g} kB",
+    "times-raw": "disk <= {:g}x raw",
+    "late": "late <= {:g}x early",
+    "times-read": "read <= {:g}x floor",
+}
 
 
 class WrongAnswerError(Exception):
@@ -39,6 +55,10 @@ class Prepared:
             engine alike, so that starting a loop is in nobody's time.
         memory: Reads the peak memory in MB from the answer, where a workload measures it.
         growth: Reads from the answer by how many kB the memory grew, where a workload measures it.
+        around: Makes what each measurement has afresh, such as a file. It is entered before the clock starts and left
+            when the answers are checked.
+        once: Whether a measurement is one call, however short: where its traces are measured too.
+        measures: Given the answer, still inside `around`: what else the workload measures.
     """
 
     call: Callable[[], Any]
@@ -47,6 +67,9 @@ class Prepared:
     loop: LoopName | None = None
     memory: Callable[[Any], float | None] | None = None
     growth: Callable[[Any], float | None] | None = None
+    around: Callable[[], AbstractContextManager[Any]] | None = None
+    once: bool = False
+    measures: Callable[[Any], Mapping[MeasureName, float]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +81,18 @@ class Contender:
         prepare: Builds everything that is not to be timed.
         variant: What is special about the configuration; empty for the default settings.
         needs: A module beyond the engine without which this configuration is left out.
+        rival: The label of the contender that ours is compared with; empty for the first one of LangGraph.
+        floor: The label of the contender that is its floor; empty for the first one.
+        full: Whether only `--full` measures it.
     """
 
     engine: EngineName
     prepare: Callable[[], Prepared]
     variant: str = ""
     needs: str = ""
+    rival: str = ""
+    floor: str = ""
+    full: bool = False
 
     @property
     def label(self) -> str:
@@ -76,10 +105,12 @@ class Target:
     """What a contender has to reach.
 
     Args:
-        bound: `ratio`: ours is at least so many times faster; than LangGraph where the target stands at one of our
+        bound: `ratio`: ours is at least so many times faster; than its rival where the target stands at one of our
             contenders, than another engine where it stands at that. `over-floor`: at most so many milliseconds a call
             more than the floor. `times-floor`: at most so many times the floor. `total`: at most so many milliseconds a
-            call. `growth`: memory grows by at most so many kB.
+            call. `growth`: memory grows by at most so many kB. `times-raw`: at most so many times the raw data on disk.
+            `late`: a late superstep costs at most so many times an early one. `times-read`: reading the state costs at
+            most so many times what reading the raw data costs the floor.
         kind: How to read `bound`.
     """
 
@@ -89,17 +120,7 @@ class Target:
     @property
     def text(self) -> str:
         """The target as it stands in the tables."""
-        match self.kind:
-            case "ratio":
-                return f">= {self.bound:g}x"
-            case "over-floor":
-                return f"<= floor + {self.bound:g} ms"
-            case "times-floor":
-                return f"<= {self.bound:g}x floor"
-            case "total":
-                return f"<= {self.bound:g} ms"
-            case "growth":
-                return f"grows <= {self.bound:g} kB"
+        return _TEXTS[self.kind].format(self.bound)
 
     def shown(self, measured: float) -> str:
         """A measured value with its unit, for the targets whose value no column of the tables has."""
@@ -108,7 +129,7 @@ class Target:
                 return ""
             case "over-floor" | "total":
                 return f"{measured:.0f} ms"
-            case "times-floor":
+            case "times-floor" | "times-raw" | "late" | "times-read":
                 return f"{measured:.2f}x"
             case "growth":
                 return f"{measured:.0f} kB"

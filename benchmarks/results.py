@@ -52,14 +52,23 @@ class CaseResult:
         """The first series of an engine that has times."""
         return next((s for s in self.series if s.contender.engine == engine and s.seconds), None)
 
+    def named(self, label: str) -> Series | None:
+        """The series of one contender, if it has times."""
+        return next((s for s in self.series if s.contender.label == label and s.seconds), None)
+
+    def floor_of(self, series: Series) -> Series | None:
+        """The floor that one series is measured by, if that has times."""
+        return self.named(series.contender.floor) if series.contender.floor else self.find("floor")
+
     def ratios(self, series: Series) -> list[float]:
         """How many times faster ours is, round by round; empty if one of the two has no times.
 
-        A series of ours is compared with LangGraph, one of another engine with ours in its default settings.
+        A series of ours is compared with its rival, LangGraph; one of another engine with ours in its default settings.
         """
         match series.contender.engine:
             case "ours":
-                theirs, own = self.find("langgraph"), series
+                rival = series.contender.rival
+                theirs, own = self.named(rival) if rival else self.find("langgraph"), series
             case "langgraph" | "floor":
                 return []
             case _:
@@ -74,24 +83,40 @@ class CaseResult:
         return [self._judge(series, target) for target in self.case.targets.get(series.contender.label, ())]
 
     def _judge(self, series: Series, target: Target) -> Verdict:
-        values: list[float] = []
-        match target.kind:
-            case "ratio":
-                values = self.ratios(series)
-            case "total":
-                values = [seconds * 1e3 for seconds in series.seconds]
-            case "growth":
-                values = series.growth
-            case "over-floor":
-                if floor := self.find("floor"):
-                    values = [(own - bare) * 1e3 for own, bare in zip(series.seconds, floor.seconds, strict=False)]
-            case "times-floor":
-                if floor := self.find("floor"):
-                    values = [own / bare for own, bare in zip(series.microseconds, floor.microseconds, strict=False)]
+        values = self._values(series, target)
         if not values:
             return Verdict(target, None, None)
         measured = median(values)
         return Verdict(target, measured, target.met_by(measured))
+
+    def _values(self, series: Series, target: Target) -> list[float]:
+        """What a target is about, round by round; empty if it was not measured."""
+        match target.kind:
+            case "ratio":
+                return self.ratios(series)
+            case "total":
+                return [seconds * 1e3 for seconds in series.seconds]
+            case "growth":
+                return series.growth
+            case "times-raw":
+                return series.measures.get("times raw", [])
+            case "late":
+                return series.measures.get("late", [])
+            case _:
+                floor = self.floor_of(series)
+                return _beside(series, floor, target) if floor else []
+
+
+def _beside(series: Series, floor: Series, target: Target) -> list[float]:
+    """What a target is about that compares with a floor, round by round."""
+    match target.kind:
+        case "over-floor":
+            return [(own - bare) * 1e3 for own, bare in zip(series.seconds, floor.seconds, strict=False)]
+        case "times-read":
+            pairs = series.measures.get("read", []), floor.measures.get("read", [])
+        case _:
+            pairs = series.microseconds, floor.microseconds
+    return [own / bare for own, bare in zip(*pairs, strict=False)]
 
 
 def judge_growth(growth: Growth, results: list[CaseResult]) -> str:
@@ -126,6 +151,7 @@ def as_data(results: list[CaseResult]) -> list[dict[str, Any]]:
             "ratios": result.ratios(series),
             "memory_mb": series.memory,
             "growth_kb": series.growth,
+            "measures": series.measures,
             "targets": [
                 {"target": verdict.target.text, "measured": verdict.measured, "met": verdict.met}
                 for verdict in result.verdicts(series)

@@ -34,9 +34,9 @@ def chosen(kind: str, text: str, known: Iterable[str]) -> list[str]:
     return [name for name in known if not names or name in names]
 
 
-def with_engines(case: Case, wanted: Iterable[str]) -> Case:
-    """Keep the contenders of some engines."""
-    return replace(case, contenders=tuple(c for c in case.contenders if c.engine in wanted))
+def with_engines(case: Case, wanted: Iterable[str], *, full: bool = False) -> Case:
+    """Keep the contenders of some engines; those that cost a lot only where everything is to be measured."""
+    return replace(case, contenders=tuple(c for c in case.contenders if c.engine in wanted and (full or not c.full)))
 
 
 def without_absent(case: Case) -> Case:
@@ -74,11 +74,12 @@ def measure(cases: list[tuple[Workload, Case]], rounds: int) -> list[CaseResult]
     return results
 
 
-def command_line(program: str, only: str, engines: str, *, quick: bool, rounds: int) -> str:
+def command_line(program: str, only: str, engines: str, *, quick: bool, rounds: int, full: bool = False) -> str:
     """The command that measures the same again."""
     words = [f"python -m {program}"]
     words += [f"--only {only}"] if only else []
     words += [f"--engines {engines}"] if engines else []
     words += ["--quick"] if quick else []
+    words += ["--full"] if full else []
     words += [f"--rounds {rounds}"] if rounds != (QUICK_ROUNDS if quick else ROUNDS) else []
     return " ".join(words)

@@ -25,8 +25,10 @@ class Row:
     memory: str
 
 
-HEADINGS = ("workload", "case", "engine", "us per unit", "ours is faster", "target", "verdict", "memory")
+HEADINGS = ("workload", "case", "engine", "us per unit", "ours is faster", "target", "verdict", "memory, disk")
 _NUMBERS = {"us_per_unit", "ratio", "memory"}
+#: What a terminal shows on one line.
+_WHOLE = {"engine", "us_per_unit", "ratio"}
 #: What the fifth column says.
 RATIO = "ours is faster: than LangGraph in the rows of ours, than the row's engine in the rows of the others"
 
@@ -52,9 +54,19 @@ def _row(result: CaseResult, index: int) -> Row:
 
 
 def _memory(series: Series) -> str:
+    if series.measures:
+        return _stored(series)
     if series.growth:
         return f"{Stat.of(series.growth).median:+,.0f} kB"
     return f"{_number(Stat.of(series.memory).median)} MB" if series.memory else ""
+
+
+def _stored(series: Series) -> str:
+    medians = {name: Stat.of(values).median for name, values in series.measures.items()}
+    parts = [f"{_number(medians['disk'])} MB, {_number(medians['times raw'])}x raw"]
+    if "late" in medians:
+        parts.append(f"late {medians['late']:.2f}x early")
+    return "; ".join([*parts, f"read {_number(medians['read'])} ms"])
 
 
 def _spread(values: list[float], unit: str = "") -> str:
@@ -96,7 +108,7 @@ def for_terminal(results: list[CaseResult]) -> Table:
     """The table that stands at the end of a run."""
     table = Table(title=f"median (lowest - highest) of the rounds; {RATIO}", title_justify="left")
     for field, heading in zip(fields(Row), HEADINGS, strict=True):
-        table.add_column(heading, justify="right" if field.name in _NUMBERS else "left", no_wrap=field.name in _NUMBERS)
+        table.add_column(heading, justify="right" if field.name in _NUMBERS else "left", no_wrap=field.name in _WHOLE)
     previous = None
     for row in rows(results):
         if previous and (previous.workload, previous.case) != (row.workload, row.case):

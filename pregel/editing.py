@@ -6,52 +6,105 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from pregel.checkpoint.base import DropTasks, PutTask
+from pregel.checkpoint.claim import Claim
+from pregel.checkpoint.record import unpack_task
+from pregel.checkpoint.restore import read_record, unsealed
 from pregel.drivers.sync import SyncDriver
 from pregel.errors import CheckpointNotFoundError, InvalidUpdateError, nearest
 from pregel.node import EDITOR, Code, View
 from pregel.session import Session
-from pregel.task import Task
+from pregel.snapshots import located
+from pregel.task import Task, Writes
 from pregel.types import END, START, StateUpdate
+from pregel.writes import interpret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pregel.checkpoint.base import Write
+    from pregel.checkpoint.recorder import Recorder
     from pregel.main import Pregel
     from pregel.node import Node
-    from pregel.superstep import Command
+    from pregel.opening import Opening
+    from pregel.superstep import Command, Standing
 
 __all__ = ["Edit", "read_supersteps"]
 
 
+class Gathering(Claim):
+    """A hold on a thread that writes nothing before `close`, and then everything in one transaction."""
+
+    def write_now(self, writes: Sequence[Write]) -> None:
+        """Gather writes, those that open a branch among them; at the end write them."""
+        if self.held and self.together is not None:
+            self.together.extend(writes)
+        else:
+            super().write_now(writes)
+
+
 class Edit(Session):
-    """A run whose tasks return what they were told in place of running their nodes; it ends after the last superstep."""
+    """A run whose tasks return what they were told in place of running their nodes."""
 
     graph: Pregel
     supersteps: list[list[StateUpdate]]
+    #: Whether what was due has been left behind.
+    replans: bool
 
     def edit(self, graph: Pregel, supersteps: list[list[StateUpdate]]) -> None:
         """Take what is to be changed when the run is performed: all of it, or nothing."""
         self.graph = graph
         self.supersteps = supersteps[::-1]
+        self.replans = any(update.as_node is not None for updates in supersteps for update in updates)
         self.claim_thread(self.begin_edit)
+        self.claim = Gathering(self.claim.saver, self.address.thread_id, "sync")  # type: ignore[union-attr]
 
     def begin_edit(self) -> Sequence[Command]:
-        """Read what is stored, and return what the machine does first."""
-        self.claim.together = []  # type: ignore[union-attr]
-        opening, found = self.begin_thread(self.address.namespace)
-        if not found and self.address.namespace:
+        """Read what is stored, and return what the machine does first.
+
+        Raises:
+            CheckpointNotFoundError: There is no such checkpoint, or nothing of the graph inside that is named.
+        """
+        claim: Claim = self.claim  # type: ignore[assignment]
+        claim.together = []
+        if self.address.namespace:
+            opening = self.begin_child(claim)
+        else:
+            opening, found = self.begin_thread(())
+            if not found:
+                return self.performed(self.supersteps.pop(), {}, 0, None)
+        recorder: Recorder = self.recorder  # type: ignore[assignment]
+        recorder.owner = opening.record.owner
+        if recorder.head is None and not self.address.namespace:  # of a branch that this very transaction opens
+            recorder.head = opening.step
+        return self.performed(self.supersteps.pop(), opening.values, opening.step, opening.standing)
+
+    def begin_child(self, claim: Claim) -> Opening:
+        """Read what is stored of a graph inside the outermost one.
+
+        Raises:
+            CheckpointNotFoundError: It has not begun, or the checkpoint that is named is not its newest one.
+        """
+        saver, address = claim.saver, self.address
+        path = "/".join(address.namespace)
+        row = located(saver, address)
+        if row is None:
             raise CheckpointNotFoundError(
-                f"thread {self.address.thread_id!r} has nothing stored of the graph {'/'.join(self.address.namespace)!r}"
+                f"thread {address.thread_id!r} has nothing stored of the graph {path!r}: it has not begun"
             )
-        self.recorder.owner = opening.record.owner  # type: ignore[union-attr]
-        updates = self.supersteps.pop()
-        names = [update.as_node for update in updates]
-        if names == [START] or (names == [None] and not found):
-            given = self.graph._door.updates(updates[0].values or {}, self.run.new_id)  # noqa: SLF001 - as `invoke`
-            return opening.start(given, found=found, edits=True)
-        if found:
-            self.machine.load(opening.values, opening.step, opening.standing)
-        return self.edited(updates)
+        branch = row.branch
+        if address.checkpoint is None:
+            branch = saver.latest(address.thread_id).branch  # type: ignore[union-attr]  # what is inside it is stored
+        elif saver.head(address.thread_id, branch, address.namespace) != row.step:
+            raise CheckpointNotFoundError(
+                f"the checkpoint '{branch}.{row.step}' of the graph {path!r} is not its newest one: a branch begins at "
+                "a checkpoint of the outermost graph"
+            )
+        claim.take_branch(branch, saver.branches(address.thread_id))
+        opening = self.opening(claim, address.namespace)
+        opening.load(row, claim.lineage)
+        self.run = replace(self.run, answers=opening.answers, thread=claim.thread_id, recorder=self.recorder)
+        return opening
 
     def following(self) -> bool:
         """Begin the next superstep; return whether there is one."""
@@ -59,17 +112,46 @@ class Edit(Session):
             return False
         before = self.machine
         self.machine = before.successor()
-        self.machine.load(before.values, before.step, before.standing)
-        self.commands = self.edited(self.supersteps.pop())
+        self.commands = self.performed(self.supersteps.pop(), before.values, before.step, before.standing)
         return True
 
-    def edited(self, updates: list[StateUpdate]) -> Sequence[Command]:
-        """Return what the machine does to make these updates."""
-        step = self.machine.step
-        if [update.as_node for update in updates] == [END] and updates[0].values is None:  # nothing is due any more
-            return self.machine.edit((Task(replace(EDITOR, code=returning({})), step, 0),), keeps=False)
-        tasks = tuple(Task(self.standing_in(update, updates), step, place) for place, update in enumerate(updates))
-        return self.machine.edit(tasks, keeps=updates[0].as_node is None)
+    def performed(
+        self, updates: list[StateUpdate], values: dict[str, Any], step: int, standing: Standing | None
+    ) -> Sequence[Command]:
+        """Return what the machine does to make the updates of one superstep.
+
+        Args:
+            updates: The updates.
+            values: The state before.
+            step: The superstep that was committed last.
+            standing: What is due; None on a thread on which nothing is stored.
+        """
+        machine = self.machine
+        update = updates[0]
+        names = [each.as_node for each in updates]
+        if names == [START] or (names == [None] and standing is None):
+            given = self.read_input(update)
+            if standing is not None:
+                machine.load(values, step)
+                machine.dropped = tuple(
+                    dict.fromkeys((*(task.node.name for task in standing.tasks), *standing.held.names()))
+                )
+            self.recorder.answers.clear()  # type: ignore[union-attr]
+            return machine.start(given, edits=True)
+        ends = names == [END] and update.values is None
+        if standing is not None:  # where nothing is due any more, no join waits for anything
+            machine.load(values, step, standing._replace(heard={}) if ends else standing)
+        if ends:
+            return machine.edit((Task(replace(EDITOR, code=returning({})), machine.step, 0),), keeps=False)
+        tasks = tuple(Task(self.standing_in(each, updates), machine.step, place) for place, each in enumerate(updates))
+        return machine.edit(tasks, keeps=update.as_node is None)
+
+    def read_input(self, update: StateUpdate) -> Sequence[tuple[str, Any]]:
+        """Return the updates of an input: as a caller gives it, or where no node is named, of any field."""
+        values = {} if update.values is None else update.values
+        if update.as_node == START:
+            return self.graph._door.updates(values, self.run.new_id)  # noqa: SLF001 - as `invoke`
+        return interpret(values, self.network, Task(EDITOR, 0, 0), {}, self.run).updates
 
     def complete(self) -> None:
         """Make all updates, without an event loop."""
@@ -77,9 +159,10 @@ class Edit(Session):
             self.open()
             more = True
             while more:
-                for _ in SyncDriver(self.network, self.machine, self.run, SimpleQueue()).perform(self.commands):
-                    pass
+                driver = SyncDriver(self.network, self.machine, self.run, SimpleQueue())
+                list(driver.perform(self.commands))  # there are no parts: nobody reads them
                 more = self.following()
+            self.reopen()
         except BaseException:
             self.drop()
             raise
@@ -97,6 +180,7 @@ class Edit(Session):
             while more:
                 await AsyncDriver(self.network, self.machine, self.run, current_loop(), None).perform(self.commands)
                 more = self.following()
+            self.reopen()
         except BaseException:
             self.drop()
             raise
@@ -105,8 +189,31 @@ class Edit(Session):
 
     def drop(self) -> None:
         """Forget what was changed so far."""
-        if self.claim is not None:
-            self.claim.together = None
+        self.claim.together = None  # type: ignore[union-attr]  # an edit has one
+
+    def reopen(self) -> None:
+        """Let the tasks run again that run the graph which was changed, up to the outermost one.
+
+        What such a task came to is stored with it. That holds only as long as its graph still asks the same.
+        """
+        recorder: Recorder = self.recorder  # type: ignore[assignment]
+        claim, namespace, owner = recorder.claim, self.address.namespace, recorder.owner
+        saver, thread_id = claim.saver, claim.thread_id
+        while namespace and owner is not None:
+            namespace = namespace[:-1]
+            step = saver.head(thread_id, claim.branch, namespace)
+            above = None if step is None else saver.checkpoint(thread_id, claim.branch, namespace, step)
+            if step is None or above is None:
+                return
+            task = owner.split("|")[-2]
+            rows = saver.tasks(thread_id, claim.branch, namespace, step + 1)
+            mine = next((row for row in rows if row.task == task), None)
+            if mine is not None:
+                outcome = unpack_task(unsealed(mine, recorder.claim.origin), recorder.codec).outcome
+                if self.replans or isinstance(outcome, Writes):
+                    claim.write([DropTasks(claim.branch, namespace, step + 1)])
+                    claim.write([PutTask(row) for row in rows if row is not mine])
+            owner = read_record(above, recorder.claim.origin, recorder.codec).owner
 
     def standing_in(self, update: StateUpdate, updates: Sequence[StateUpdate]) -> Node:
         """Return a node that returns the values of an update, and leads where the named one leads.
@@ -115,18 +222,26 @@ class Edit(Session):
             InvalidUpdateError: There is no such node, or several updates do not all say which node they are of.
         """
         values = {} if update.values is None else update.values
-        if update.as_node is None:
+        name, graph, nodes = update.as_node, self.network.name, self.network.nodes
+        if name is None:
             if len(updates) > 1:
                 raise InvalidUpdateError(
-                    f"{len(updates)} updates of one superstep of graph {self.network.name!r} need as_node each: what "
-                    "is due next follows from the nodes that they stand for"
+                    f"{len(updates)} updates of one superstep of graph {graph!r} need as_node each: what is due next "
+                    "follows from the nodes that they stand for"
                 )
             return replace(EDITOR, code=returning(values))
-        node = self.network.nodes.get(update.as_node)
+        if name == START:
+            raise InvalidUpdateError(
+                f"as_node=START makes an input of graph {graph!r}, and an input is a superstep of its own"
+            )
+        if name == END:
+            raise InvalidUpdateError(
+                f"as_node=END ends a run of graph {graph!r}: it takes None in place of values, alone in a superstep"
+            )
+        node = nodes.get(name)
         if node is None:
             raise InvalidUpdateError(
-                f"as_node={update.as_node!r} names no node of graph {self.network.name!r}."
-                f"{nearest(update.as_node, self.network.nodes)} Nodes: {', '.join(self.network.nodes)}"
+                f"as_node={name!r} names no node of graph {graph!r}.{nearest(name, nodes)} Nodes: {', '.join(nodes)}"
             )
         return replace(node, code=returning(values), view=View())
 
@@ -143,6 +258,6 @@ def read_supersteps(supersteps: Sequence[Sequence[StateUpdate]]) -> list[list[St
         InvalidUpdateError: There is none, or an empty one.
     """
     read = [[StateUpdate(*update) for update in updates] for updates in supersteps]
-    if not read or not all(read):
-        raise InvalidUpdateError("bulk_update_state takes a list of supersteps, each a list of at least one StateUpdate")
+    if not read or not all(read):  # none of them empty
+        raise InvalidUpdateError("bulk_update_state takes a list of supersteps, each a list of StateUpdates")
     return read

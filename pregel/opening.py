@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pregel.channels.base import MISSING
 from pregel.checkpoint.base import PutTask
 from pregel.checkpoint.claim import lineage_of
-from pregel.checkpoint.record import Record, TaskRecord, pack_record, pack_task, unpack_task
-from pregel.checkpoint.restore import read_journal, read_record, read_values, sealed, unsealed
-from pregel.checkpoint.revive import migration_for, revived_standing, revived_values
+from pregel.checkpoint.record import Record, TaskRecord, forked, pack_task, unpack_task
+from pregel.checkpoint.restore import read_journal, read_record, read_values, sealed, unsealed, unsealed_record
+from pregel.checkpoint.revive import migration_for, revived_standing, revived_task, revived_values
 from pregel.errors import CheckpointNotFoundError, InvalidResumeError
 from pregel.node import EDITOR
 from pregel.superstep import CommitBarrier, Finish, Superstep, TaskDone
@@ -113,24 +112,26 @@ class Opening:
         else:
             lineage = lineage_of(row.branch, row.seq, branches)
             self.load(row, lineage)  # what can't be read is not forked
-            record = replace(self.record, source="fork", parent=(row.branch, row.step))
             number = max((each.branch for each in branches), default=0) + 1
-            row = self.claim.fork(
-                row, branches, sealed(pack_record(record, self.recorder.codec), (number, (), row.step))
-            )
+            origin = self.claim.origin
+            payload = forked(unsealed_record(row, origin), row.branch, row.step)
+            row = self.claim.fork(row, branches, sealed(payload, origin, (number, (), row.step)))
         self.load(row, self.claim.lineage)
+        if self.recorder.head is None:  # of a branch that the first commit opens
+            self.recorder.head = row.step
         return True
 
     def load(self, row: CheckpointRow, lineage: Sequence[tuple[int, int]]) -> None:
         """Read a checkpoint, and how tasks of the superstep after it ended."""
         recorder, claim = self.recorder, self.claim
-        self.record = read_record(row, recorder.codec)
+        self.record = read_record(row, claim.origin, recorder.codec)
         values, kinds, sizes = read_values(self.saver, claim.thread_id, lineage, row.namespace, recorder.codec)
         migration = migration_for(self.record, self.recorder.fingerprint, self.persistence.migrations)
         self.values = revived_values(values, kinds, self.network, migration, self.record)
         # What a migration has converted is stored whole by the commit that writes it next, whatever wrote it before.
         recorder.sizes = {} if migration is not None and migration.state is not None else sizes
         recorder.converted = migration is not None and migration.state is not None
+        recorder.left_out = [name for name in kinds if name not in self.values]
         self.step = row.step
         self.row = row
         self.standing = revived_standing(self.record, self.network, row.step + 1, migration)
@@ -138,8 +139,15 @@ class Opening:
         recorder.parent = (row.branch, row.step)
         recorder.origin = self.record.origin
         rows = self.saver.tasks(claim.thread_id, claim.branch, row.namespace, row.step + 1)
-        recorder.rows = {each.task: unsealed(each) for each in rows}
-        self.tasks = {name: unpack_task(payload, recorder.codec) for name, payload in recorder.rows.items()}
+        recorder.rows = {each.task: unsealed(each, claim.origin) for each in rows}
+        self.tasks = {
+            name: revived_task(unpack_task(payload, recorder.codec), self.network, migration, self.record)
+            for name, payload in recorder.rows.items()
+        }
+        if migration is not None:  # a row that stays beside a checkpoint of this version is of this version too
+            for name, ended in self.tasks.items():
+                if isinstance(ended.outcome, Writes):
+                    recorder.rows[name] = pack_task(ended.outcome, ended.answers, recorder.codec)
         for name, ended in self.tasks.items():
             # What a task still asks is not answered, whatever it was given: an answer that did not fit is none.
             taken = {each: answer for each, answer in ended.answers.items() if each not in open_questions(ended)}

@@ -135,7 +135,7 @@ class Session:
         else:
             self.commands = self.machine.start(updates)
 
-    def resume(self, command: Resume | None) -> None:
+    def resume(self, command: Resume[Any] | None) -> None:
         """Go on with what is stored when the run is performed.
 
         Args:
@@ -152,7 +152,7 @@ class Session:
         self.claim = Claim(saver, self.address.thread_id, self.persistence.durability)
         self.first = first
 
-    def begin(self, updates: Sequence[tuple[str, Any]] | None, command: Resume | None) -> Sequence[Command]:
+    def begin(self, updates: Sequence[tuple[str, Any]] | None, command: Resume[Any] | None) -> Sequence[Command]:
         """Read what is stored, and return what the machine does first.
 
         Raises:
@@ -207,15 +207,21 @@ class Session:
         if remembers:
             if namespace in claim.busy:
                 raise ConcurrentRunError(
-                    f"graph {self.network.name!r} has a history of its own (checkpointer=True), and another task of this "
-                    f"superstep is running it as {self.label_remembered!r}: which of them should the next run go on from? "
-                    "Compile it with checkpointer=None, or run it once"
+                    f"graph {self.network.name!r} has a history of its own (checkpointer=True), and another task of "
+                    f"this superstep is running it as {self.label_remembered!r}: which of them should the next run go "
+                    "on from? Compile it with checkpointer=None, or run it once"
                 )
             claim.busy.add(namespace)
+            claim.flush()  # an earlier run of it may still be on its way to the store
         opening = self.opening(claim, namespace, around=outer.recorder)
         opening.answers = dict(outer.answers or {})
+        earlier = claim.remembered.get(namespace)
+        if earlier is None:
+            commands = opening.enter(updates, self.owner, remembers=remembers)
+        else:
+            self.recorder = earlier
+            commands = earlier.go_on(self.machine, updates, outer.recorder, self.owner)
         self.run = replace(self.run, answers=opening.answers, thread=outer.thread, recorder=self.recorder)
-        commands = opening.enter(updates, self.owner, remembers=remembers)
         self.count_steps()
         return commands
 
@@ -234,6 +240,7 @@ class Session:
             metadata=self.options.config["metadata"],
             around=around,
             owner=self.owner if around is not None else None,
+            live=lambda: self.machine.values,
         )
         return Opening(self.network, self.persistence, claim, self.recorder, self.machine)
 
@@ -325,9 +332,12 @@ class Session:
         if self.claim is not None:
             self.claim.close()
         elif self.recorder is not None:
-            self.recorder.claim.busy.discard(self.recorder.namespace)
+            recorder, claim = self.recorder, self.recorder.claim
+            claim.busy.discard(recorder.namespace)
             if self.place == "child" and self.machine.ended_well:
-                self.recorder.discard()
+                recorder.discard()
+            elif self.place == "remembers" and recorder.latest is not None:
+                claim.remembered[recorder.namespace] = recorder
 
     async def aclose(self) -> None:
         """Do so without holding up the event loop, whatever is cancelled meanwhile."""
@@ -351,7 +361,7 @@ class Session:
         """
         if self.machine.pauses and self.place != "root" and self.around is not None:
             self.around[3].append(self.machine.pauses)
-            raise GraphInterrupt(self.machine.pauses)
+            raise GraphInterrupt(self.machine.pauses, self.machine.misfit)
 
     def parts(self) -> Generator[Emit, None, None]:
         """Run without an event loop, for a reader."""
@@ -443,8 +453,8 @@ def placed(persistence: Persistence, options: RunOptions, around: Frame | None, 
         return "nowhere" if checkpointer is False else "remembers" if checkpointer is True else "child"
     if checkpointer is True:
         raise MissingCheckpointerError(
-            f"graph {graph!r} has a history of its own (checkpointer=True) inside the graph that runs it, and that one is "
-            "not stored: compile that one with a checkpointer, or give this one a checkpointer"
+            f"graph {graph!r} has a history of its own (checkpointer=True) inside the graph that runs it, and that "
+            "one is not stored: compile that one with a checkpointer, or give this one a checkpointer"
         )
     return "nowhere" if checkpointer is None or checkpointer is False else "root"
 
@@ -458,7 +468,7 @@ def is_elsewhere(persistence: Persistence, options: RunOptions, outer: Run) -> b
     }
 
 
-def nothing_stored(graph: str, thread_id: str, command: Resume | None) -> PregelError:
+def nothing_stored(graph: str, thread_id: str, command: Resume[Any] | None) -> PregelError:
     """Return the error of a run that is to go on where nothing is stored."""
     where = f"graph {graph!r} has nothing stored on thread {thread_id!r}"
     if command is None:
@@ -469,12 +479,21 @@ def nothing_stored(graph: str, thread_id: str, command: Resume | None) -> Pregel
 
 
 async def off_loop(call: Callable[[], Any]) -> Any:
-    """Call something in a worker thread and wait for its end, whatever is cancelled meanwhile."""
-    import anyio  # noqa: PLC0415 - sync runs do not pay for it
-    import anyio.to_thread  # noqa: PLC0415 - as above
+    """Call something in a worker thread and wait for its end, whatever is cancelled meanwhile.
 
-    with anyio.CancelScope(shield=True):
-        return await anyio.to_thread.run_sync(call)
+    A claim that went on behind a cancelled run would hold its thread for ever.
+    """
+    import anyio.to_thread  # noqa: PLC0415 - sync runs do not pay for it
+
+    from pregel.drivers.loops import current_loop  # noqa: PLC0415 - as above
+
+    result: list[Any] = []
+
+    async def wait() -> None:
+        result.append(await anyio.to_thread.run_sync(call))
+
+    await current_loop().uncancelled(wait)
+    return result.pop()
 
 
 async def at_once(call: Callable[[], Any]) -> Any:

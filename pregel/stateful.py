@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 
     from pregel.checkpoint.base import Checkpointer
-    from pregel.config import RunConfig
+    from pregel.config import RunConfig, RunOptions
     from pregel.door import Door
     from pregel.editing import Edit
     from pregel.network import Network
@@ -54,12 +55,11 @@ class Stateful:
             GraphChangedError: What is stored belongs to another version of the graph.
             DecodeError: What is stored is damaged.
         """
-        from pregel.opening import row_at  # noqa: PLC0415 - graphs that store nothing do not load it
-        from pregel.snapshots import graph_at, snapshot  # noqa: PLC0415 - as above
+        from pregel.snapshots import graphs_at, located, snapshot  # noqa: PLC0415 - graphs that store nothing do not load it
 
-        saver, address = self._stored_at(config)
-        graph = graph_at(self, address)  # type: ignore[arg-type]  # a Pregel
-        return snapshot(graph, saver, address, row_at(saver, address), subgraphs=subgraphs)
+        saver, address, _ = self._stored_at(config)
+        graph = graphs_at(self, address)[-1]  # type: ignore[arg-type]  # a Pregel
+        return snapshot(graph, saver, address, located(saver, address), subgraphs=subgraphs)
 
     async def aget_state(
         self, config: RunConfig | Mapping[str, Any] | None = None, *, subgraphs: bool = False
@@ -90,11 +90,11 @@ class Stateful:
             MissingCheckpointerError: The graph stores nothing.
             CheckpointNotFoundError: There is no such checkpoint.
         """
-        from pregel.snapshots import graph_at, history  # noqa: PLC0415 - graphs that store nothing do not load it
+        from pregel.snapshots import graphs_at, history  # noqa: PLC0415 - graphs that store nothing do not load it
 
-        saver, address = self._stored_at(config)
+        saver, address, _ = self._stored_at(config)
         earlier = None if before is None else self._stored_at(before)[1]
-        graph = graph_at(self, address)  # type: ignore[arg-type]  # a Pregel
+        graph = graphs_at(self, address)[-1]  # type: ignore[arg-type]  # a Pregel
         return history(graph, saver, address, filters=filter, before=earlier, limit=limit)
 
     async def aget_state_history(
@@ -160,7 +160,7 @@ class Stateful:
             Exception: See `update_state`.
         """
         edit = self._edit(config, supersteps)
-        if self._network.needs_loop:
+        if edit.network.needs_loop:
             from pregel.drivers.bridge import run_async  # noqa: PLC0415 - only graphs with async nodes need a loop
 
             run_async(edit.acomplete)
@@ -176,31 +176,33 @@ class Stateful:
         await edit.acomplete()
         return edit.config_of(edit.machine.step)
 
-    def _stored_at(self, config: RunConfig | Mapping[str, Any] | None) -> tuple[Checkpointer, Address]:
-        """Return where the graph is stored, and what of it a config names."""
+    def _stored_at(self, config: RunConfig | Mapping[str, Any] | None) -> tuple[Checkpointer, Address, RunOptions]:
+        """Return where the graph is stored, what of it a config names, and the config itself, checked."""
         frame = FRAME.get(None)
         if config is None and frame is not None:
             config = frame[1].config
         options = read_config(merged_config(self._config, config))
         name = self._network.name
-        return saver_of(self._persistence, name), read_address(options.config, name)
+        return saver_of(self._persistence, name), read_address(options.config, name), options
 
-    def _edit(
-        self, config: RunConfig | Mapping[str, Any] | None, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> Edit:
+    def _edit(self, config: RunConfig | Mapping[str, Any] | None, supersteps: Sequence[Sequence[StateUpdate]]) -> Edit:
         """Return a run that changes the state."""
         from pregel.editing import Edit, read_supersteps  # noqa: PLC0415 - graphs that store nothing do not load it
-        from pregel.snapshots import graph_at  # noqa: PLC0415 - as above
+        from pregel.snapshots import graphs_at  # noqa: PLC0415 - as above
 
-        saver, address = self._stored_at(config)
-        graph = graph_at(self, address)  # type: ignore[arg-type]  # a Pregel
+        saver, address, options = self._stored_at(config)
+        *around, graph = graphs_at(self, address)  # type: ignore[arg-type]  # a Pregel
         edit = Edit(
-            graph._network,
-            read_config(merged_config(self._config, config)),
-            context=graph._read_context(None),
+            graph._network,  # noqa: SLF001 - a child is a graph edited from outside
+            options,
+            context=graph._read_context(None),  # noqa: SLF001 - see above
             on_failure="finish",
-            persistence=graph._persistence.stored_in(saver),
-            journal=None if graph is self else graph.outputs,
+            persistence=replace(
+                graph._persistence.stored_in(saver),  # noqa: SLF001 - see above
+                on_busy=self._persistence.on_busy,
+            ),
+            # What is changed in a graph that is a node of another one is given back to that one.
+            journal=[name for name in graph.outputs if name in around[-1].channels] if around else None,
         )
         edit.edit(graph, read_supersteps(supersteps))
         return edit

@@ -137,6 +137,9 @@ class CommitBarrier(NamedTuple):
     dropped: tuple[str, ...] = ()
     #: The ids of tasks whose rows stay, for they are due still.
     carried: tuple[str, ...] = ()
+    #: The updates of the superstep in order. What stands in one is stored anew, also where the value held it before:
+    #: its node may have changed it in place.
+    updates: tuple[tuple[str, Any], ...] = ()
 
 
 class DropTasks(NamedTuple):
@@ -169,6 +172,9 @@ def concluded(commands: Sequence[Command]) -> bool:
 CONCLUSIONS = (RunTasks, Finish)
 #: The commands to store something.
 COMMITS = (CommitBarrier, CommitTask, DropTasks)
+
+
+NOTHING: frozenset[str] = frozenset()
 
 
 class Phase(Enum):
@@ -548,12 +554,16 @@ class Superstep:
         step = self.step
         results: list[Writes] = self._results  # type: ignore[assignment]
         source = "input" if self._tasks[0].node is self._network.start else "update" if self._edits else "loop"
-        overwritten = frozenset(
-            name for writes in results for name, update in writes.updates if type(update) is Overwrite
-        )
+        updates = results[0].updates
+        if len(results) > 1:
+            updates = tuple(update for writes in results for update in writes.updates)
+        overwritten = NOTHING
+        for name, update in updates:
+            if type(update) is Overwrite:
+                overwritten |= {name}
         carried = () if self._stays is None else tuple(task.id for task in self._stays)
         commit = CommitBarrier(
-            step, source, changed, before, overwritten, standing, journal, self.escapes, self.dropped, carried
+            step, source, changed, before, overwritten, standing, journal, self.escapes, self.dropped, carried, updates
         )
         told = self._tells.committed(self.values, step, self._before, source, standing.tasks)
         self._before = step

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from types import TracebackType  # noqa: TC003 - read by who asks for the hints of the protocol
 from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 __all__ = [

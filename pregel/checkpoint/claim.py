@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,8 @@ class Claim:
         self.thread_id = thread_id
         self.lease: Lease = new_lease()
         self.held = False
+        #: What the seals of the thread's rows name it by.
+        self.origin = thread_id
         self.branch = 0
         self.lineage: Lineage = ((0, LATEST),)
         self.seqs: Iterator[int] = count(1)
@@ -50,14 +53,24 @@ class Claim:
         self.blocking = saver.blocking and self.group is None
         # What a run that writes at its end has to write then, by graph.
         self.pending: dict[Any, Any] = {}
+        # What such a run goes on from where a graph inside it has a history of its own, by namespace.
+        self.remembered: dict[tuple[str, ...], Any] = {}
+        # What opens the branch of a run that begins at an old checkpoint, until that is written.
+        self.opening: list[Write] = []
         #: Where several supersteps are one transaction: their writes so far.
         self.together: list[Write] | None = None
 
     def attempt(self) -> Lease | None:
         """Take the thread, or return who holds it."""
-        holder = self.saver.claim(self.thread_id, self.lease, self.saver.lease_seconds, is_dead)
+        try:
+            holder = self.saver.claim(self.thread_id, self.lease, self.saver.lease_seconds, is_dead)
+        except Exception:  # the storage's answer may have been lost after it had done its work
+            with suppress(Exception):
+                self.saver.release(self.thread_id, self.lease.token)
+            raise
         if holder is None:
             self.held = True
+            self.origin = self.saver.origin(self.thread_id)
             self.seqs = count(self.saver.last_seq(self.thread_id) + 1)
             keeper.keep(self.saver, self.thread_id, self.lease.token, self.saver.lease_seconds)
         return holder
@@ -65,8 +78,8 @@ class Claim:
     def refused(self, holder: Lease) -> ThreadBusyError:
         """Return the error of a thread that another run holds."""
         return ThreadBusyError(
-            f"thread {self.thread_id!r} is taken by another run (process {holder.pid} on {holder.host}), and two runs on "
-            'one thread would undo each other. Wait for it (on_busy="wait"), or give this run a thread of its own'
+            f"thread {self.thread_id!r} is taken by another run (process {holder.pid} on {holder.host}), and two runs "
+            'on one thread would undo each other. Wait for it (on_busy="wait"), or give this run a thread of its own'
         )
 
     def take_branch(self, branch: int, branches: Sequence[BranchRow]) -> None:
@@ -75,7 +88,7 @@ class Claim:
         self.lineage = lineage_of(branch, LATEST, branches)
 
     def fork(self, source: CheckpointRow, branches: Sequence[BranchRow], blob: bytes) -> CheckpointRow:
-        """Open a branch at a checkpoint and go on on it.
+        """Go on on a new branch, which the first commit opens: a run that comes to nothing leaves none behind.
 
         Args:
             source: The checkpoint.
@@ -89,7 +102,7 @@ class Claim:
         opened = BranchRow(number, source.branch, source.seq)
         seq = next(self.seqs)
         row = CheckpointRow(number, (), source.step, seq, source.created, blob)
-        self.write_now([OpenBranch(opened), Advance(number, (), None, source.step, seq), PutCheckpoint(row)])
+        self.opening = [OpenBranch(opened), Advance(number, (), None, source.step, seq), PutCheckpoint(row)]
         self.take_branch(number, [*branches, opened])
         return row
 
@@ -109,7 +122,8 @@ class Claim:
 
     def write_now(self, writes: Sequence[Write]) -> None:
         """Write one transaction."""
-        self.saver.write(self.thread_id, self.lease.token, writes)
+        self.saver.write(self.thread_id, self.lease.token, [*self.opening, *writes])
+        self.opening = []
 
     def flush(self) -> None:
         """Wait until everything that was committed is written."""
@@ -131,7 +145,9 @@ class Claim:
             elif self.together:
                 self.write_now(self.together)
             elif self.pending:
-                writes = [write for recorder in self.pending for write in recorder.remaining()]
+                # Graphs inside first: what a checkpoint of the outermost one sees of them is what came before it.
+                order = sorted(self.pending, key=lambda recorder: -len(recorder.namespace))
+                writes = [write for recorder in order for write in recorder.remaining()]
                 self.pending.clear()
                 if writes:
                     self.write_now(writes)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from pregel.barrier import grouped
 from pregel.channels.base import MISSING, Overwrite
-from pregel.checkpoint.patch import CONSTANT, EVERYTHING, Patch, appended, difference
+from pregel.checkpoint.patch import CONSTANT, Patch, appended, difference
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from pregel.checkpoint.restore import Sizes
     from pregel.node import Field
+    from pregel.superstep import CommitBarrier
 
-__all__ = ["alike", "change", "given_back", "is_log"]
+__all__ = ["alike", "change", "given_back", "given_by", "is_log"]
 
 
 def is_log(rule: Field) -> bool:
@@ -23,27 +26,37 @@ def is_log(rule: Field) -> bool:
 
 
 def change(
-    sizes: Sizes | None, rule: Field, old: Any, new: Any, *, overwritten: bool, given: Container[int] | None
+    sizes: Sizes,
+    rule: Field,
+    old: Any,
+    new: Any,
+    command: CommitBarrier,
+    given: Mapping[str, Mapping[int, Any]] | None,
 ) -> Patch | None:
-    """Return what a superstep has changed of a field, or None where its whole value is to be stored.
+    """Return what has changed of a field that holds a list or dict, or None where its whole value is to be stored.
 
     Args:
-        sizes: What is stored of the field, if anything is.
+        sizes: What is stored of the field.
         rule: The field.
         old: Its value before.
         new: Its value after.
-        overwritten: Whether an `Overwrite` gave the new value.
-        given: The ids of the objects that the updates of the field hold; None where they are not known.
+        command: The barrier, with the updates and the fields that an `Overwrite` gave a value.
+        given: The objects that updates have held since the value was stored, by field and id; None for those of the
+            barrier.
     """
-    if sizes is None or old is MISSING or new is MISSING:
+    name = rule.name
+    if old is MISSING:
         return None
     if is_log(rule):
-        if overwritten or type(old) is not list or type(new) is not list or len(new) < len(old):
+        if name in command.overwritten or type(old) is not list or type(new) is not list or len(new) < len(old):
             return None
         return appended(sizes.length, old, new)
+    held: Collection[int]
     if given is None:
-        given = () if rule.folds and not overwritten else EVERYTHING
-    return difference(sizes.copy, new, given)
+        held = {id(part) for part in given_back(update for field, update in command.updates if field == name)}
+    else:
+        held = given.get(name, ())
+    return difference(sizes.copy, new, held)
 
 
 def given_back(updates: Iterable[Any]) -> Iterable[Any]:
@@ -60,15 +73,13 @@ def given_back(updates: Iterable[Any]) -> Iterable[Any]:
                 yield part
 
 
+def given_by(command: CommitBarrier) -> dict[str, dict[int, Any]]:
+    """Return the objects that the updates of a superstep hold, by field and id."""
+    return {name: {id(part): part for part in given_back(made)} for name, made in grouped(command.updates).items()}
+
+
 def alike(one: Any, other: Any) -> bool:
     """Return whether two values are one object, or lists of the same ones."""
     if one is other:
         return True
-    if type(one) is not list or type(other) is not list or len(one) != len(other):
-        return False
-    return same_items(one, other)
-
-
-def same_items(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Return whether two lists of one length hold the same objects."""
-    return all(mine is theirs for mine, theirs in zip(one, other, strict=True))
+    return type(one) is type(other) is list and len(one) == len(other) and all(map(is_, one, other))

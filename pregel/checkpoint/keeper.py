@@ -27,17 +27,20 @@ class Keeper:
         self.changed = Condition()
         self.held: dict[str, tuple[float, float, str, Checkpointer]] = {}
         self.running = False
+        #: When the thread looks again by itself; None while it is awake, and while it waits to be woken.
+        self.alarm: float | None = None
 
     def keep(self, saver: Checkpointer, thread_id: str, token: str, seconds: float) -> None:
         """Renew a lease from now on."""
         every = seconds / RENEWALS
         with self.changed:
-            self.held[token] = (monotonic() + every, every, thread_id, saver)
+            due = monotonic() + every
+            self.held[token] = (due, every, thread_id, saver)
             if not self.running:
                 self.running = True
                 Thread(target=self.work, name="pregel-lease-keeper", daemon=True).start()
-            elif min(due for due, *_ in self.held.values()) >= monotonic() + every:
-                self.changed.notify()  # it sleeps until a later one is due
+            elif self.alarm is None or due < self.alarm:  # most runs end before it would look again
+                self.changed.notify()
 
     def drop(self, token: str) -> None:
         """Renew a lease no longer."""
@@ -51,8 +54,9 @@ class Keeper:
                 now = monotonic()
                 due = [(token, held) for token, held in self.held.items() if held[0] <= now]
                 if not due:
-                    next_due = min((held[0] for held in self.held.values()), default=None)
-                    self.changed.wait(None if next_due is None else next_due - now)
+                    self.alarm = min((held[0] for held in self.held.values()), default=None)
+                    self.changed.wait(None if self.alarm is None else self.alarm - now)
+                    self.alarm = None
                     continue
             for token, (_, every, thread_id, saver) in due:
                 self.renew(saver, thread_id, token, every)

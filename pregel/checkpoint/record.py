@@ -1,8 +1,8 @@
 """What is stored of a barrier and of a task beside values, as bytes and back.
 
-The frame of a record is ours: names, numbers and the bytes of users' values, each encoded by the codec for itself. So an
-`Overwrite`, a `Send` or a `Command` is stored as a place in the frame and comes back as one, and no value that a user
-stores can turn into one, whatever it looks like.
+The frame of a record is ours: names, numbers and the bytes of users' values, each encoded by the codec for itself. So
+an `Overwrite`, a `Send` or a `Command` is stored as a place in the frame and comes back as one, and no value that a
+user stores can turn into one, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]  # it has no types
 
 from pregel.channels.base import MISSING, Overwrite
 from pregel.channels.keyed import DELETE
@@ -22,11 +22,30 @@ from pregel.types import Breakpoint, Command, Interrupt, Send
 
 if TYPE_CHECKING:
     from pregel.codec import Codec
-    from pregel.superstep import Outcome
+    from pregel.superstep import CommitBarrier, Outcome
+    from pregel.task import Task
 
-__all__ = ["DueTask", "Record", "TaskRecord", "pack_record", "pack_task", "unpack_record", "unpack_task"]
+__all__ = ["DueTask", "Record", "TaskRecord", "forked", "pack_barrier", "pack_task", "unpack_record", "unpack_task"]
 
 SOURCES: Final = ("loop", "input", "update", "fork")
+#: The places of a record's frame. They are stored: new ones are added at the end.
+(
+    SOURCE,
+    PARENT,
+    ORIGIN,
+    TASKS,
+    HELD_NODES,
+    HELD_SENDS,
+    HEARD,
+    KEPT,
+    PAUSE,
+    FINGERPRINT,
+    METADATA,
+    DROPPED,
+    JOURNAL,
+    ESCAPES,
+    OWNER,
+) = range(15)
 PLAIN, OVERWRITE, KEYS, WHOLE = range(4)
 DONE, FAILED, PAUSED = range(3)
 
@@ -75,31 +94,82 @@ class TaskRecord:
     answers: Mapping[str, Any] = field(default_factory=dict)
 
 
-def pack_record(record: Record, codec: Codec) -> bytes:
-    """Return a record as bytes; what is as usual takes no room.
+def pack_barrier(  # noqa: C901, PLR0912 - a branch for each thing that may be there, and is not as a rule
+    command: CommitBarrier,
+    parent: tuple[int, int] | None,
+    origin: int,
+    *,
+    fingerprint: bytes,
+    metadata: bytes | None,
+    owner: str | None,
+    codec: Codec,
+) -> bytes:
+    """Return a barrier beside its values as bytes, those of a `Record`; what is as usual takes no room.
+
+    Args:
+        command: The barrier.
+        parent: The branch and the step of the checkpoint before.
+        origin: The step of the input that the run began with.
+        fingerprint: Of the graph.
+        metadata: What the run's config has as metadata, encoded.
+        owner: The task that runs the graph, if one does.
+        codec: Encodes values.
 
     Raises:
         EncodeError: A value in it can't be stored; names the path.
     """
-    values = codec.encode
-    packed: list[tuple[int, Any]] = [
-        (0, SOURCES.index(record.source)),
-        (1, record.parent),
-        (2, record.origin),
-        (3, [due(task, codec) for task in record.tasks]),
-        (4, list(record.held.nodes)),
-        (5, [send(each, codec) for each in record.held.sends]),
-        (6, {name: sorted(names) for name, names in record.heard.items()}),
-        (7, {name: values(value, name) for name, value in record.kept.items()}),
-        (8, None if record.pause is None else [record.pause.when, list(record.pause.nodes)]),
-        (9, bytes.fromhex(record.fingerprint)),
-        (10, values(dict(record.metadata), "config['metadata']") if record.metadata else None),
-        (11, list(record.dropped)),
-        (12, [update(*pair, codec) for pair in record.journal]),
-        (13, [command(each, codec) for each in record.escapes]),
-        (14, record.owner),
-    ]
-    return msgpack.packb({key: value for key, value in packed if value})  # type: ignore[no-any-return]
+    standing = command.standing
+    frame: dict[int, Any] = {FINGERPRINT: fingerprint}
+    if command.source != "loop":
+        frame[SOURCE] = SOURCES.index(command.source)
+    if parent is not None:
+        frame[PARENT] = parent
+    if origin:
+        frame[ORIGIN] = origin
+    if standing.tasks:
+        frame[TASKS] = [
+            task.node.name if task.arg is MISSING and task.key is None else due(task, codec) for task in standing.tasks
+        ]
+    if standing.held:
+        frame[HELD_NODES] = list(standing.held.nodes)
+        frame[HELD_SENDS] = [send(each, codec) for each in standing.held.sends]
+    if standing.heard:
+        frame[HEARD] = {join.name: sorted(names) for join, names in standing.heard.items()}
+    if standing.kept:
+        frame[KEPT] = {name: codec.encode(value, name) for name, value in standing.kept.items()}
+    if standing.pause is not None:
+        frame[PAUSE] = [standing.pause.when, list(standing.pause.nodes)]
+    if metadata is not None:
+        frame[METADATA] = metadata
+    if command.dropped:
+        frame[DROPPED] = command.dropped
+    if command.journal:
+        frame[JOURNAL] = [update(*pair, codec) for pair in command.journal]
+    if command.escapes:
+        frame[ESCAPES] = [command_part(each, codec) for each in command.escapes]
+    if owner is not None:
+        frame[OWNER] = owner
+    return msgpack.packb(frame)  # type: ignore[no-any-return]
+
+
+def forked(data: bytes, branch: int, step: int) -> bytes:
+    """Return the record of a checkpoint as the first one of a branch that begins there.
+
+    Args:
+        data: The record.
+        branch: The branch that it is on.
+        step: Its step.
+
+    Raises:
+        DecodeError: The bytes hold no record.
+    """
+    try:
+        frame: dict[int, Any] = msgpack.unpackb(data, strict_map_key=False)
+        frame[SOURCE] = SOURCES.index("fork")
+        frame[PARENT] = (branch, step)
+        return msgpack.packb(frame)  # type: ignore[no-any-return]
+    except Exception as error:
+        raise DecodeError(f"a stored checkpoint is no record of this library: {error}") from error
 
 
 def unpack_record(data: bytes, codec: Codec) -> Record:
@@ -111,23 +181,23 @@ def unpack_record(data: bytes, codec: Codec) -> Record:
     decode = codec.decode
     try:
         found: dict[int, Any] = msgpack.unpackb(data, strict_map_key=False)
-        parent = found.get(1)
-        pause = found.get(8)
+        parent = found.get(PARENT)
+        pause = found.get(PAUSE)
         return Record(
-            source=SOURCES[found.get(0, 0)],
+            source=SOURCES[found.get(SOURCE, 0)],
             parent=None if parent is None else (parent[0], parent[1]),
-            origin=found.get(2, 0),
-            tasks=tuple(undue(each, codec) for each in found.get(3, ())),
-            held=Due(found.get(4, ()), [unsend(each, codec) for each in found.get(5, ())]),
-            heard={name: frozenset(names) for name, names in found.get(6, {}).items()},
-            kept={name: decode(value) for name, value in found.get(7, {}).items()},
+            origin=found.get(ORIGIN, 0),
+            tasks=tuple(undue(each, codec) for each in found.get(TASKS, ())),
+            held=Due(found.get(HELD_NODES, ()), [unsend(each, codec) for each in found.get(HELD_SENDS, ())]),
+            heard={name: frozenset(names) for name, names in found.get(HEARD, {}).items()},
+            kept={name: decode(value) for name, value in found.get(KEPT, {}).items()},
             pause=None if pause is None else Breakpoint(pause[0], tuple(pause[1])),
-            fingerprint=found.get(9, b"").hex(),
-            metadata=decode(found[10]) if 10 in found else {},
-            dropped=tuple(found.get(11, ())),
-            journal=tuple(unupdate(each, codec) for each in found.get(12, ())),
-            escapes=tuple(uncommand(each, codec) for each in found.get(13, ())),
-            owner=found.get(14),
+            fingerprint=found.get(FINGERPRINT, b"").hex(),
+            metadata=decode(found[METADATA]) if METADATA in found else {},
+            dropped=tuple(found.get(DROPPED, ())),
+            journal=tuple(unupdate(each, codec) for each in found.get(JOURNAL, ())),
+            escapes=tuple(uncommand(each, codec) for each in found.get(ESCAPES, ())),
+            owner=found.get(OWNER),
         )
     except DecodeError:
         raise
@@ -148,11 +218,11 @@ def pack_task(outcome: Outcome, answers: Mapping[str, Any], codec: Codec) -> byt
             [update(*pair, codec) for pair in outcome.updates],
             list(outcome.goto),
             [send(each, codec) for each in outcome.sends],
-            [command(each, codec) for each in outcome.escapes],
+            [command_part(each, codec) for each in outcome.escapes],
         ]
     elif isinstance(outcome, tuple):
         kind = PAUSED
-        body = [reason(each, codec) for each in outcome]
+        body = [reason(each, codec) for each in outcome]  # type: ignore[arg-type]  # a tuple that is no Writes
     else:
         kind = FAILED
         body = describe(outcome)
@@ -197,12 +267,11 @@ def describe(error: BaseException) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def due(task: DueTask, codec: Codec) -> Any:
-    """Return a due task as a part of a frame: its name alone, as a rule."""
-    if task.arg is MISSING and task.key is None:
-        return task.node
-    arg = None if task.arg is MISSING else codec.encode(task.arg, f"Send({task.node!r}).arg")
-    return [task.node, arg, task.key]
+def due(task: Task, codec: Codec) -> Any:
+    """Return a due task that is more than its node's name as a part of a frame."""
+    name = task.node.name
+    arg = None if task.arg is MISSING else codec.encode(task.arg, f"Send({name!r}).arg")
+    return [name, arg, task.key]
 
 
 def undue(part: Any, codec: Codec) -> DueTask:
@@ -259,7 +328,7 @@ def unupdate(part: Any, codec: Codec) -> tuple[str, Any]:
     return name, codec.decode(value)
 
 
-def command(given: Command[Any], codec: Codec) -> Any:
+def command_part(given: Command[Any], codec: Codec) -> Any:
     """Return a command for the graph around as a part of a frame: what it updates, and where it goes."""
     pairs = given.update
     if isinstance(pairs, Mapping):

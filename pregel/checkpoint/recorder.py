@@ -16,25 +16,36 @@ from pregel.checkpoint.base import (
     ValueRow,
 )
 from pregel.checkpoint.base import DropTasks as DropRows
-from pregel.checkpoint.patch import apply, difference
-from pregel.checkpoint.record import DueTask, Record, pack_record, pack_task
-from pregel.checkpoint.restore import Sizes, folded, pack_patch, pack_value, patch_of, sealed
-from pregel.superstep import CommitBarrier, CommitTask, DropTasks
+from pregel.checkpoint.fields import alike, change, given_by, is_log
+from pregel.checkpoint.patch import apply
+from pregel.checkpoint.record import pack_barrier, pack_task
+from pregel.checkpoint.restore import (
+    COPIED,
+    Sizes,
+    pack_inherited,
+    pack_patch,
+    pack_value,
+    patch_of,
+    read_field,
+    sealed,
+)
+from pregel.superstep import CommitBarrier, CommitTask, DropTasks, Superstep
+from pregel.task import make
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pregel.checkpoint.base import Namespace, Write
     from pregel.checkpoint.claim import Claim
+    from pregel.checkpoint.patch import Patch
     from pregel.codec import Codec
     from pregel.network import Network
     from pregel.node import Field
-    from pregel.superstep import Standing
+    from pregel.superstep import Command
 
 __all__ = ["Recorder"]
 
-# Patches may grow to so many times the last whole value before a whole one is written: the whole ones add up to half of
-# what the patches take, and reading a field costs at most what it holds, twice.
+# What reading a field costs beyond its value may grow to so many times that before the whole value is written again.
 GROWTH: Final = 2
 # Below that many bytes a field is not worth a second look.
 WORTHWHILE: Final = 1_024
@@ -52,6 +63,7 @@ class Recorder:
         metadata: What the run's config has as metadata.
         around: The recorder of the graph whose node this one is.
         owner: The task that runs this graph.
+        live: Gives the values of the run.
     """
 
     def __init__(
@@ -65,15 +77,19 @@ class Recorder:
         metadata: Mapping[str, Any],
         around: Recorder | None = None,
         owner: str | None = None,
+        live: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.claim = claim
         self.namespace = namespace
         self.network = network
         self.codec = codec
         self.fingerprint = fingerprint
+        self.mark = bytes.fromhex(fingerprint)
         self.metadata = metadata
+        self.packed_metadata: bytes | None = None
         self.around = around
         self.owner = owner
+        self.live = live
         self.blocking = claim.blocking
         #: The head on this branch, and the checkpoint before the next one.
         self.head: int | None = None
@@ -81,6 +97,10 @@ class Recorder:
         self.origin = 0
         #: What is stored of each field that has a row.
         self.sizes: dict[str, Sizes] = {}
+        #: Whether the values are not what is stored, for a migration has converted them.
+        self.converted = False
+        #: The fields that have rows and no value.
+        self.left_out: Collection[str] = ()
         #: The rows of the open superstep, by task: what an edit of the state carries over.
         self.rows: dict[str, bytes] = {}
         #: The answers that open tasks have got, by task.
@@ -90,6 +110,7 @@ class Recorder:
         self.stored_values: dict[str, Any] = {}
         self.final_values: dict[str, Any] = {}
         self.overwritten: set[str] = set()
+        self.given: dict[str, dict[int, Any]] = {}
         self.open_tasks: dict[str, CommitTask] = {}
         self.dropped = False
 
@@ -109,53 +130,72 @@ class Recorder:
     def writes(self, command: CommitBarrier | CommitTask | DropTasks) -> list[Write]:
         """Return what a command writes."""
         if type(command) is CommitBarrier:
-            return self.barrier(command, command.before, command.overwritten)
-        if type(command) is CommitTask:
+            return self.barrier(command, command.before)
+        if isinstance(command, CommitTask):
             return [self.task(command)]
         self.rows.clear()
         return [DropRows(self.claim.branch, self.namespace, command.step)]
 
-    def barrier(self, command: CommitBarrier, before: Mapping[str, Any], overwritten: Iterable[str]) -> list[Write]:
-        """Return the transaction of a barrier."""
-        claim, namespace, step = self.claim, self.namespace, command.step
+    def barrier(
+        self,
+        command: CommitBarrier,
+        before: Mapping[str, Any],
+        given: Mapping[str, Mapping[int, Any]] | None = None,
+    ) -> list[Write]:
+        """Return the transaction of a barrier.
+
+        Args:
+            command: The barrier.
+            before: The values that the changed fields have in the store.
+            given: The objects that updates have held since, by field and id; None for those of the barrier alone.
+        """
+        claim, namespace, step, around = self.claim, self.namespace, command.step, self.around
         branch = claim.branch
         seq = next(claim.seqs)
         if command.source == "input":
             self.origin = step
-        record = Record(
-            command.source,
+        if self.metadata and self.packed_metadata is None:
+            self.packed_metadata = self.codec.encode(dict(self.metadata), "config['metadata']")
+        blob = pack_barrier(
+            command,
             self.parent,
             self.origin,
-            **standing_fields(command.standing),
-            fingerprint=self.fingerprint,
-            metadata=self.metadata,
-            dropped=command.dropped,
-            journal=command.journal,
-            escapes=command.escapes,
+            fingerprint=self.mark,
+            metadata=self.packed_metadata,
             owner=self.owner,
+            codec=self.codec,
         )
-        blob = sealed(pack_record(record, self.codec), (branch, namespace, step))
+        head, root = self.head, None if around is None else around.root().head
+        blob = sealed(blob, claim.origin, (branch, namespace, step))
+        writes: list[Write] = [
+            make(Advance, (branch, namespace, head, step, seq, root, around is not None)),
+            make(PutCheckpoint, (make(CheckpointRow, (branch, namespace, step, seq, time(), blob)),)),
+        ]
         changed = command.changed
         if self.parent is None:
             changed = {**self.seeds(), **changed}
-        around = self.around
-        writes: list[Write] = [
-            Advance(branch, namespace, self.head, step, seq)
-            if around is None
-            else Advance(branch, namespace, self.head, step, seq, around.root().head, check_root=True),
-            PutCheckpoint(CheckpointRow(branch, namespace, step, seq, time(), blob)),
-        ]
+        elif self.converted:  # what is stored is of another version of the graph, and this checkpoint is of this one
+            changed = {**dict.fromkeys(self.left_out, MISSING), **self.live(), **changed}
+        self.converted = False
+        fields = self.network.fields
         for name, value in changed.items():
-            rule = self.network.fields[name]
-            if rule.channel.tracked:
-                old = before.get(name, MISSING)
-                writes.append(PutValue(self.value(rule, old, value, step, seq, grown=name not in overwritten)))
+            rule = fields.get(name)
+            if rule is None:  # a field of that version, which this one does not have
+                absent = pack_value(MISSING, "", name, self.codec)
+                writes.append(PutValue(self.row(name, step, seq, absent, whole=True)))
+            elif not rule.channel.tracked:
+                continue
+            elif around is not None and command.source == "input" and self.takes(name, value):
+                writes.append(PutValue(self.inherited(rule, value, step, seq)))
+            else:
+                patch = None
+                if type(value) in COPIED and name in self.sizes:  # all else is stored whole
+                    patch = change(self.sizes[name], rule, before.get(name, MISSING), value, command, given)
+                writes.append(PutValue(self.value(rule, value, patch, step, seq)))
         if self.rows:  # of the superstep after the head, also where a run writes at its end and has gone on from there
-            writes.append(DropRows(branch, namespace, (self.head or 0) + 1))
-            for task in command.carried:
-                if task in self.rows:
-                    row = self.task_row(step + 1, task, self.rows[task])
-                    writes.append(PutTask(row))
+            writes.append(DropRows(branch, namespace, (head or 0) + 1))
+            stays = [task for task in command.carried if task in self.rows]
+            writes += [PutTask(self.task_row(step + 1, task, self.rows[task])) for task in stays]
             self.rows = {task: blob for task, blob in self.rows.items() if task in command.carried}
             self.answers = {task: kept for task, kept in self.answers.items() if task in self.rows}
         self.head = step
@@ -170,37 +210,71 @@ class Recorder:
             if self.network.fields[name].channel.tracked and not is_empty(value)
         }
 
-    def value(self, rule: Field, old: Any, value: Any, step: int, seq: int, *, grown: bool) -> ValueRow:
+    def takes(self, name: str, value: Any) -> bool:
+        """Return whether a value is that of the graph around, so that the row need only say so.
+
+        Else each call of a graph inside another one would store all that they share, and a long conversation would be
+        stored again in every turn.
+
+        Raises:
+            EncodeError: This graph could not store the value.
+        """
+        around = self.around
+        if around is None or self.claim.keeps_until_end:  # then the graph around may be stored after this one
+            return False
+        sizes = around.sizes.get(name)
+        if (
+            sizes is None
+            or sizes.value < WORTHWHILE
+            or (type(value) is list and len(value) != sizes.length)  # changed in place: not what is stored
+            or around.converted
+            or not alike(value, around.live().get(name, MISSING))
+        ):
+            return False
+        if not covers(self.codec, around.codec):
+            self.codec.encode(value, name)  # so that what can't be read here is refused now
+        return True
+
+    def inherited(self, rule: Field, value: Any, step: int, seq: int) -> ValueRow:
+        """Return the row of a field whose value is that of the graph around."""
+        outer: Sizes = self.around.sizes[rule.name]  # type: ignore[union-attr]  # there is one: see `takes`
+        self.sizes[rule.name] = Sizes(outer.value, outer.waste).holding(value, value, log=is_log(rule))
+        return self.row(rule.name, step, seq, pack_inherited(type(rule.channel).__name__), whole=True)
+
+    def value(self, rule: Field, value: Any, patch: Patch | None, step: int, seq: int) -> ValueRow:
         """Return the row of a field that changed: a patch where that is less, else the whole value."""
-        name = rule.name
-        claim, codec = self.claim, self.codec
-        place = (claim.branch, self.namespace, step, name)
-        sizes = self.sizes.get(name)
-        if sizes is not None and old is not MISSING and value is not MISSING:
-            patch = difference(old, value, grown=grown and bool(getattr(rule.channel, "appends", False)))
-            if patch is not None:
-                payload = pack_patch(patch, name, codec)
-                if sizes.patches + len(payload) <= GROWTH * max(sizes.whole, WORTHWHILE):
-                    sizes.patches += len(payload)
-                    return ValueRow(*place[:2], name, step, seq, False, sealed(payload, place))  # noqa: FBT003 - a row
-                if claim.together is None:
-                    value = self.grown_value(name, payload)
-        payload = pack_value(value, type(rule.channel).__name__, name, codec)
-        self.sizes[name] = Sizes(len(payload))
-        return ValueRow(*place[:2], name, step, seq, True, sealed(payload, place))  # noqa: FBT003 - a row
+        name, codec = rule.name, self.codec
+        stored = value
+        if patch is not None:
+            sizes = self.sizes[name]
+            payload = pack_patch(patch, name, codec)
+            sizes.follow(patch, len(payload), value)
+            if sizes.waste <= GROWTH * max(sizes.value, WORTHWHILE):
+                return self.row(name, step, seq, payload, whole=False)
+            if self.claim.together is None:
+                stored = self.grown_value(name, payload)
+        payload = pack_value(stored, type(rule.channel).__name__, name, codec)
+        if type(value) in COPIED or len(payload) >= WORTHWHILE:
+            self.sizes[name] = Sizes(len(payload)).holding(stored, value, log=is_log(rule))
+        else:
+            self.sizes.pop(name, None)
+        return self.row(name, step, seq, payload, whole=True)
+
+    def row(self, name: str, step: int, seq: int, payload: bytes, *, whole: bool) -> ValueRow:
+        """Return a row of a field."""
+        claim, namespace = self.claim, self.namespace
+        branch = claim.branch
+        blob = sealed(payload, claim.origin, (branch, namespace, step, name))
+        return make(ValueRow, (branch, namespace, name, step, seq, whole, blob))
 
     def grown_value(self, name: str, patch: bytes) -> Any:
         """Return the whole value of a field, from what is stored of it and the newest patch.
 
         The live value would carry what nodes changed in place, which no update ever said.
         """
-        self.claim.flush()
-        rows = [
-            row
-            for row in self.claim.saver.values(self.claim.thread_id, self.claim.lineage, self.namespace)
-            if row.field == name
-        ]
-        value, _, _ = folded(rows, self.codec)
+        claim = self.claim
+        claim.flush()
+        value = read_field(claim.saver, claim.thread_id, claim.lineage, self.namespace, name, self.codec)
         return apply(value, patch_of(patch, self.codec))
 
     def task(self, command: CommitTask) -> Write:
@@ -213,7 +287,7 @@ class Recorder:
     def task_row(self, step: int, name: str, payload: bytes) -> TaskRow:
         """Return a row of a superstep's task."""
         place = (self.claim.branch, self.namespace, step, name)
-        return TaskRow(*place, sealed(payload, place))
+        return TaskRow(*place, sealed(payload, self.claim.origin, place))
 
     def root(self) -> Recorder:
         """Return the recorder of the outermost graph."""
@@ -222,49 +296,70 @@ class Recorder:
     def keep(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
         """Take what a run commits that writes at its end: only what it leaves behind is kept."""
         self.claim.pending[self] = None
-        if type(command) is CommitTask:
+        if isinstance(command, CommitTask):
             self.open_tasks[command.task.id] = command
             return
         self.open_tasks.clear()
-        if type(command) is DropTasks:
+        if isinstance(command, DropTasks):
             self.dropped = self.latest is None
             return
-        if self.latest is not None:
-            command = command._replace(journal=(*self.latest.journal, *command.journal), dropped=self.latest.dropped)
+        earlier = self.latest
+        if earlier is not None:
+            journal = command.journal if command.source == "input" else (*earlier.journal, *command.journal)
+            command = command._replace(journal=journal, dropped=command.dropped or earlier.dropped)
         if command.source == "input":
             self.origin = command.step
         for name, value in command.changed.items():
             self.stored_values.setdefault(name, command.before.get(name, MISSING))
             self.final_values[name] = value
         self.overwritten |= command.overwritten
+        for name, parts in given_by(command).items():
+            copy = self.sizes[name].copy if name in self.sizes else None
+            if copy is not None:
+                stored = set(map(id, copy.values() if type(copy) is dict else copy))
+                ours = {number: part for number, part in parts.items() if number in stored}
+                self.given.setdefault(name, {}).update(ours)
         self.latest = command
 
     def remaining(self) -> list[Write]:
         """Return what a run that writes at its end has to write."""
         writes: list[Write] = []
         if self.latest is not None:
-            command = self.latest._replace(changed=self.final_values)
-            writes += self.barrier(command, self.stored_values, self.overwritten)
+            command = self.latest._replace(changed=self.final_values, overwritten=frozenset(self.overwritten))
+            writes += self.barrier(command, self.stored_values, self.given)
         elif self.dropped:
             writes += self.writes(DropTasks((self.head or 0) + 1))
-        for command in self.open_tasks.values():
-            writes.append(self.task(command._replace(replaces=command.task.id in self.rows)))
+        writes += [
+            self.task(task._replace(replaces=task.task.id in self.rows)) for task in list(self.open_tasks.values())
+        ]
         return writes
+
+    def go_on(
+        self, machine: Superstep, updates: Sequence[tuple[str, Any]], around: Recorder, owner: str
+    ) -> tuple[Command, ...]:
+        """Begin the next run of a graph with a history of its own, where the last one will be stored at the end.
+
+        Args:
+            machine: The next run.
+            updates: Its input.
+            around: The recorder of the graph whose node this one is.
+            owner: The task that runs it now.
+        """
+        latest: CommitBarrier = self.latest  # type: ignore[assignment]  # else the store tells where it stands
+        machine.load(dict(self.live()), latest.step)
+        standing = latest.standing
+        machine.dropped = tuple(dict.fromkeys((*(task.node.name for task in standing.tasks), *standing.held.names())))
+        self.around, self.owner, self.live = around, owner, lambda: machine.values
+        return machine.start(updates)
 
     def discard(self) -> None:
         """Forget what a run that writes at its end would write: what it came to is in the hands of the graph around."""
         self.claim.pending.pop(self, None)
 
 
-def standing_fields(standing: Standing) -> dict[str, Any]:
-    """Return where a run stands as fields of a record."""
-    return {
-        "tasks": tuple(DueTask(task.node.name, task.arg, task.key) for task in standing.tasks),
-        "held": standing.held,
-        "heard": {join.name: names for join, names in standing.heard.items()},
-        "kept": standing.kept,
-        "pause": standing.pause,
-    }
+def covers(inner: Codec, outer: Codec) -> bool:
+    """Return whether one codec reads whatever another one has written."""
+    return outer._own.tags.keys() <= inner._own.tags.keys()  # noqa: SLF001 - two codecs compare what they know
 
 
 def is_empty(value: Any) -> bool:

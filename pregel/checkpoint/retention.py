@@ -124,7 +124,12 @@ def unneeded(
     outer: Iterable[tuple[int, int]],
     values: Iterable[ValueMark],
 ) -> list[ValueMark]:
-    """Return the field rows that nobody reads who reads from these checkpoints, places, and the ends of branches."""
+    """Return the field rows that nobody reads who reads from these checkpoints, places, and the ends of branches.
+
+    A whole row of a graph inside another one may only say that it took the value over from that one, as it was when the
+    row was written. So what stays of a field there is a place from which the field of that name around is read, and the
+    innermost graphs come first.
+    """
     fields: dict[tuple[Namespace, str], dict[int, list[ValueMark]]] = defaultdict(lambda: defaultdict(list))
     points: dict[Namespace, set[tuple[int, int]]] = defaultdict(set)
     for value in sorted(values, key=lambda value: value.seq):
@@ -135,17 +140,20 @@ def unneeded(
     for wanted in points.values():
         wanted.update(outer)
     gone = []
-    for (namespace, _), rows in fields.items():
+    taken: dict[tuple[Namespace, str], set[tuple[int, int]]] = defaultdict(set)
+    for (namespace, field), rows in sorted(fields.items(), key=lambda item: -len(item[0][0])):
         needed: set[ValueMark] = set()
         starts = {branch: newest_whole(line) for branch, line in rows.items()}
         seqs = {branch: [value.seq for value in line] for branch, line in rows.items()}
-        for branch, seq in points[namespace]:
+        for branch, seq in points[namespace] | taken[namespace, field]:
             for ancestor, bound in family.lineage(branch, seq):
                 if index := bisect_right(seqs.get(ancestor, ()), bound):
                     start = starts[ancestor][index - 1]
                     needed.update(rows[ancestor][max(start, 0) : index])
                     if start >= 0:
                         break
+        if namespace:
+            taken[namespace[:-1], field].update((value.branch, value.seq - 1) for value in needed if value.whole)
         gone += [value for line in rows.values() for value in line if value not in needed]
     return gone
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pregel.channels.base import MISSING
+from pregel.channels.base import Overwrite
 from pregel.errors import GraphChangedError, nearest
 from pregel.plan import Due
 from pregel.superstep import Standing
-from pregel.task import Task
+from pregel.task import Task, Writes
+from pregel.text import show
 from pregel.types import Breakpoint, Migration, Send
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pregel.checkpoint.record import Record
+    from pregel.checkpoint.record import Record, TaskRecord
     from pregel.network import Network
+    from pregel.node import Field
 
-__all__ = ["migration_for", "revived_standing", "revived_values"]
+__all__ = ["migration_for", "revived_standing", "revived_task", "revived_values"]
 
 NO_CHANGE = Migration()
 
@@ -36,11 +39,12 @@ def revived_values(
     migration: Migration | None,
     record: Record,
 ) -> dict[str, Any]:
-    """Return stored values as values of this graph; fields that are new hold what a run starts with.
+    """Return stored values as values of this graph, in its order; fields that are new hold what a run starts with.
 
     Raises:
         GraphChangedError: A stored field is gone, or has another kind of channel, and no migration converts the state.
     """
+    holder = "the thread holds"
     if migration is not None and migration.state is not None:
         values = migration.state(dict(values))
         if not isinstance(values, dict):
@@ -48,11 +52,12 @@ def revived_values(
                 f"the migration of graph {network.name!r} returned {type(values).__name__}, not the dict of its values"
             )
         kinds = {}
+        holder = "the migration has made"
     for name in values:
         rule = network.fields.get(name)
         if rule is None:
             raise GraphChangedError(
-                f"the thread holds a value of the field {name!r}, which graph {network.name!r} does not have."
+                f"{holder} a value of the field {name!r}, which graph {network.name!r} does not have."
                 f"{nearest(name, network.fields)} {remedy(record)}"
             )
         kind = type(rule.channel).__name__
@@ -62,7 +67,8 @@ def revived_values(
                 f"{remedy(record)}"
             )
     fresh = {name: value for name, value in network.initial_values().items() if name not in kinds}
-    return {**fresh, **values}
+    found = {**fresh, **values}
+    return {name: found[name] for name in network.fields if name in found}
 
 
 def revived_standing(record: Record, network: Network, step: int, migration: Migration | None) -> Standing:
@@ -81,13 +87,7 @@ def revived_standing(record: Record, network: Network, step: int, migration: Mig
     nodes = network.nodes
 
     def known(name: str) -> str:
-        found = renamed.get(name, name)
-        if found not in nodes:
-            raise GraphChangedError(
-                f"node {found!r} is due on the thread, and graph {network.name!r} does not have it."
-                f"{nearest(found, nodes)} {remedy(record)}"
-            )
-        return found
+        return renamed_node(name, network, renamed, record)
 
     # A task whose node has another name now keeps its id, by which its row, its questions and its graph are stored.
     tasks = tuple(
@@ -114,8 +114,73 @@ def revived_standing(record: Record, network: Network, step: int, migration: Mig
     pause = record.pause
     if pause is not None:
         pause = Breakpoint(pause.when, tuple(renamed.get(each, each) for each in pause.nodes))
-    kept = {name: value for name, value in record.kept.items() if value is not MISSING}
+    kept = {name: value for name, value in record.kept.items() if name in network.fields}
     return Standing(tasks, held, heard, kept, pause)
+
+
+def revived_task(ended: TaskRecord, network: Network, migration: Migration | None, record: Record) -> TaskRecord:
+    """Return how a task of an open superstep ended as this graph understands it.
+
+    Args:
+        ended: What is stored.
+        network: The graph.
+        migration: How names changed.
+        record: The checkpoint before the superstep.
+
+    Raises:
+        GraphChangedError: It updated a field that is gone or takes other values now, or leads to a node that is gone.
+            A migration converts the state of a barrier, never the update that a task of an older version made.
+    """
+    outcome = ended.outcome
+    if type(outcome) is not Writes:
+        return ended
+    renamed = (migration or NO_CHANGE).nodes
+    for name, update in outcome.updates:
+        rule = network.fields.get(name)
+        if rule is None:
+            raise GraphChangedError(
+                f"a task of the superstep that is open on the thread has updated the field {name!r}, which graph "
+                f"{network.name!r} does not have.{nearest(name, network.fields)} {remedy(record)}"
+            )
+        check_update(rule, update, network, record)
+    goto = tuple(renamed_node(name, network, renamed, record) for name in outcome.goto)
+    sends = tuple(Send(renamed_node(send.node, network, renamed, record), send.arg) for send in outcome.sends)
+    return replace(ended, outcome=outcome._replace(goto=goto, sends=sends))
+
+
+def check_update(rule: Field, update: Any, network: Network, record: Record) -> None:
+    """Check that a field takes an update that another version of the graph made.
+
+    Raises:
+        GraphChangedError: It does not.
+    """
+    check = rule.check
+    if type(update) is Overwrite:
+        update, check = update.value, rule.check_whole or rule.check
+    if check is None or type(update) is rule.exact:
+        return
+    try:
+        check(update)
+    except TypeError as error:
+        raise GraphChangedError(
+            f"a task of the superstep that is open on the thread has updated the field {rule.name!r} with "
+            f"{show(update)}, which graph {network.name!r} does not take: {error}. {remedy(record)}"
+        ) from error
+
+
+def renamed_node(name: str, network: Network, renamed: Mapping[str, str], record: Record) -> str:
+    """Return the name that a node has now.
+
+    Raises:
+        GraphChangedError: There is no such node.
+    """
+    found = renamed.get(name, name)
+    if found not in network.nodes:
+        raise GraphChangedError(
+            f"node {found!r} is due on the thread, and graph {network.name!r} does not have it."
+            f"{nearest(found, network.nodes)} {remedy(record)}"
+        )
+    return found
 
 
 def join_label(name: str, renamed: Mapping[str, str]) -> str:

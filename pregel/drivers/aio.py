@@ -23,7 +23,7 @@ from pregel.drivers import workers
 from pregel.drivers.sync import SyncDriver, cancelled_inside
 from pregel.errors import PregelWarning
 from pregel.runtime import FRAME
-from pregel.superstep import COMMITS, Emit, RunTasks, Warn, concluded
+from pregel.superstep import COMMITS, Emit, RunTasks, TaskDone, TaskPaused, Warn, concluded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -93,7 +93,10 @@ class AsyncDriver:
             if not steps % STEPS_BETWEEN_CHECKPOINTS:
                 await anyio.lowlevel.checkpoint()
             if len(tasks) == 1 and self.on_loop(tasks[0]):
-                following = self.machine.handle(await self.isolated(self.attempt(tasks[0])))
+                event = await self.isolated(self.attempt(tasks[0]))
+                if type(event) is not TaskDone and of_group(event):
+                    self.loop.settle(before)
+                following = self.machine.handle(event)
             elif any(map(self.on_loop, tasks)):
                 following = await self.crowd(tasks)
             else:
@@ -289,6 +292,11 @@ class AsyncDriver:
         if failure:
             raise failure.pop()
         return outcome[0]
+
+
+def of_group(event: Event) -> bool:
+    """Return whether a task may have ended by a task group of its own that failed."""
+    return type(event) is TaskPaused or isinstance(event[1], BaseExceptionGroup)
 
 
 class InContext:

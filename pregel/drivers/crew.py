@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from queue import Empty
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from pregel.drivers import workers
@@ -12,7 +12,6 @@ from pregel.superstep import Emit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from queue import SimpleQueue
 
     from pregel.superstep import Event
     from pregel.task import Task
@@ -47,6 +46,10 @@ class Crew:
         self.early: deque[Event | BaseException] = deque()
         #: How many tasks are neither dropped nor accounted for.
         self.open = len(self.jobs)
+        # One mark for each task that has ended. An exit of this thread, such as Ctrl-C, may come between taking an
+        # event and counting it, so events can't say how many tasks still run.
+        self.begun = len(self.jobs)
+        self.ended: SimpleQueue[None] = SimpleQueue()
         # A task that waits for workers could wait for ever, when all of them do: this thread then does a share.
         self.may_help = workers.in_worker() or FRAME.get(None) is not None
         # Under a limit it is one of the workers, or there would be one too many.
@@ -72,6 +75,8 @@ class Crew:
             self.inbox.put(self.attempt(task))
         except BaseException as error:  # noqa: BLE001 - an exit belongs to the thread of the run
             self.inbox.put(error)
+        finally:
+            self.ended.put(None)
         return True
 
     def written(self) -> Iterator[Emit]:
@@ -122,6 +127,6 @@ class Crew:
                 self.jobs.popleft()
             except IndexError:  # a worker was faster
                 break
-            self.open -= 1
-        while self.open:
-            self.open -= type(self.taken()) is not Emit
+            self.begun -= 1
+        for _ in range(self.begun):
+            self.ended.get()

@@ -34,6 +34,9 @@ class EventLoop(Protocol):
     def requests(self) -> int:
         """Return how often the current task was asked to cancel, as far as the loop counts it."""
 
+    def settle(self, before: int) -> None:
+        """Take back the requests to cancel the current task that are more than there were before."""
+
     def group(self) -> AbstractAsyncContextManager[Spawn]:
         """Open a task group; what it gives starts a coroutine function in it, in a copy of the current context."""
 
@@ -61,17 +64,21 @@ class AsyncioLoop:
         task = asyncio.current_task()
         return 0 if task is None else task.cancelling()
 
+    def settle(self, before: int) -> None:
+        """Take back what a group that failed has requested: before Python 3.13 it does not do so itself."""
+        task = asyncio.current_task()
+        while task is not None and task.cancelling() > before:
+            task.uncancel()
+
     @asynccontextmanager
     async def group(self) -> AsyncGenerator[Spawn, None]:
         """Open an `asyncio.TaskGroup`."""
-        task = asyncio.current_task()
         before = self.requests()
         try:
             async with asyncio.TaskGroup() as group:
                 yield lambda function, argument: group.create_task(function(argument))
         except BaseExceptionGroup:
-            while task is not None and task.cancelling() > before:
-                task.uncancel()  # of Python 3.11, a group that fails does not take back its cancellation of this task
+            self.settle(before)
             raise
 
     def call_soon(self, call: Callable[[], Any]) -> None:
@@ -120,6 +127,9 @@ class TrioLoop:
     def requests(self) -> int:
         """Return 1: trio raises `Cancelled` only where a scope was cancelled, and again at each checkpoint."""
         return 1
+
+    def settle(self, before: int) -> None:
+        """Do nothing: see `requests`."""
 
     @asynccontextmanager
     async def group(self) -> AsyncGenerator[Spawn, None]:

@@ -58,7 +58,7 @@ class Workers:
                 self._backlog += 1
             name = f"pregel-worker-{self._threads}"
         if starts:  # with the job in hand, or it could take an older one from the queue and leave this one to wait
-            Thread(target=self._work, args=(job,), name=name, daemon=True).start()
+            Thread(target=self._work, args=([job],), name=name, daemon=True).start()
         else:
             self._jobs.put(job)
 
@@ -66,9 +66,10 @@ class Workers:
         """Return whether a job that is submitted now finds a thread."""
         return self._idle > 0 or self._threads < self.limit
 
-    def _work(self, job: Callable[[], None]) -> None:
+    def _work(self, first: list[Callable[[], None]]) -> None:
         here.is_worker = True
         jobs, lock = self._jobs, self._lock
+        job = first.pop()  # a thread keeps its arguments as long as it lives, and with this one a whole run
         while True:
             job()
             del job  # or an idle thread would keep the last run alive

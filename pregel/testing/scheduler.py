@@ -76,7 +76,8 @@ def run_seeded(
         subgraphs: See `Pregel.stream`.
 
     Returns:
-        How it went. What the run failed with is in there, and is not raised.
+        How it went. What the run failed with is in there, and is not raised; so is what a run that is stored could not
+        begin with, or could not store.
 
     Raises:
         InvalidConfigError: As `Pregel.invoke`.
@@ -89,20 +90,26 @@ def run_seeded(
     result: Any = None
     error: Exception | None = None
     try:
-        session.open()
-        if session.network.needs_loop:
-            run_async(lambda: perform(session, Random(seed)))  # noqa: S311 - an order is no secret
-        else:
-            with closing(SeededDriver(session, Random(seed)).perform(session.commands)) as made:  # noqa: S311
-                parts.extend(made)
+        parts.extend(performed(session, Random(seed)))  # noqa: S311 - an order is no secret
         result = graph._result(session)  # noqa: SLF001 - what `invoke` returns
     except Exception as raised:
-        if raised is not tracer.error:
-            raise
+        if raised is not tracer.error and session.claim is None:
+            raise  # neither the graph nor a storage has failed
         error = raised
+    return SeededRun(seed, result, error, tracer.entries, list(map(typed, parts)))
+
+
+def performed(session: Session, order: Random) -> Generator[Emit, None, None]:
+    """Perform a run from its beginning to its end, and yield the parts that do not come in another way."""
+    try:
+        session.open()
+        if session.network.needs_loop:
+            run_async(lambda: perform(session, order))
+        else:
+            with closing(SeededDriver(session, order).perform(session.commands)) as made:
+                yield from made
     finally:
         session.close()
-    return SeededRun(seed, result, error, tracer.entries, list(map(typed, parts)))
 
 
 async def perform(session: Session, order: Random) -> None:

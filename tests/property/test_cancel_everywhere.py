@@ -9,6 +9,8 @@ import gc
 import operator
 import threading
 from collections import Counter
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from itertools import count
 from time import monotonic, sleep
 from typing import Annotated, TypedDict
@@ -18,7 +20,10 @@ import pytest
 import trio
 
 from pregel import START, Command, Send, StateGraph
+from pregel.checkpoint.memory import InMemorySaver
+from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.drivers import workers
+from pregel.testing.faults import FaultySaver
 
 GIVEN = {"n": 3}
 #: The supersteps of the graph below: what each adds to its log, in the order of application.
@@ -39,7 +44,7 @@ class State(TypedDict):
 class Mix:
     """A graph of everything that can be cancelled: awaited nodes, worker threads, packets, a child graph, streams."""
 
-    def __init__(self):
+    def __init__(self, checkpointer=None, **options):
         self.forget()
         self.lock = threading.Lock()
         child = StateGraph(State)
@@ -55,7 +60,7 @@ class Mix:
         builder.add_node("late", self.awaited("late"))
         builder.add_edge(START, "a").add_edge("w", "s").add_edge("w", "t").add_edge("s", "last")
         builder.add_edge("last", "late")
-        self.graph = builder.compile(name="mix")
+        self.graph = builder.compile(checkpointer, name="mix", **options)
 
     def forget(self):
         """Be as new."""
@@ -111,11 +116,11 @@ class Mix:
             self.ended[name] += 1
         return name
 
-    async def run(self, way, parts):
+    async def run(self, way, parts, given=GIVEN, config=None, **options):
         """Run the graph; return its result, which a reader of the stream finds in the last values."""
         if way == "ainvoke":
-            return await self.graph.ainvoke(GIVEN)
-        async for part in self.graph.astream(GIVEN, stream_mode=MODES, subgraphs=True):
+            return await self.graph.ainvoke(given, config, **options)
+        async for part in self.graph.astream(given, config, stream_mode=MODES, subgraphs=True, **options):
             parts.append(part)
         return values_in(parts)[-1]
 
@@ -379,3 +384,238 @@ def flat(error):
         return
     for inner in error.exceptions:
         yield from flat(inner)
+
+
+# ------------------------------------------------------------------------------------------------- runs that are stored
+
+SAVERS = {
+    "memory": lambda path: InMemorySaver(),
+    "sqlite": lambda path: SqliteSaver(path / "runs.sqlite", synchronous="NORMAL"),
+}
+
+
+@pytest.fixture(params=[("memory", "sync"), ("sqlite", "sync"), ("sqlite", "async"), ("sqlite", "exit")], ids="-".join)
+def stored(request, tmp_path):
+    """The graph, stored in each way that differs in who writes, and when."""
+    kind, durability = request.param
+    with SAVERS[kind](tmp_path) as saver:
+        mix = Mix(saver, durability=durability)
+        mix.saver, mix.durability = saver, durability
+        yield mix
+
+
+def on_thread(name):
+    return {"configurable": {"thread_id": str(name)}}
+
+
+def check_stored(mix, config):
+    """Check that a run left a whole superstep, and nothing that holds its thread; return how many are stored."""
+    assert not any(thread.leased for thread in mix.saver.threads())
+    assert not [thread.name for thread in threading.enumerate() if thread.name == "pregel-group-commit"]
+    state = mix.graph.get_state(config)
+    if state.metadata is None:
+        return None
+    return VALUES.index(state.values)
+
+
+async def check_goes_on(mix, config):
+    """Check what a run left, and that another one begins at once where that one was, and repeats nothing."""
+    steps = check_stored(mix, config)
+    mix.forget()
+    given = GIVEN if steps is None else None
+    assert await mix.graph.ainvoke(given, config) == ENDED
+    again = Counter(name for names in STEPS[steps or 0 :] for name in names)
+    assert mix.begun <= again
+    return steps
+
+
+@pytest.mark.parametrize("way", ["ainvoke", "astream"])
+def test_a_stored_run_can_be_cancelled_at_every_suspension(loop, way, stored, jobs):
+    on_loop = on_asyncio if loop.way == "asyncio" else on_trio
+    mix = stored
+
+    async def cancelled(clock):
+        mix.forget()
+        parts = []
+        config = on_thread(clock.at)
+        result = await on_loop(lambda: mix.run(way, parts, config=config), clock)
+        begun = mix.begun.copy()
+        assert jobs.done()
+        for _ in range(3):
+            await anyio.lowlevel.checkpoint()
+        assert mix.begun == begun, "a node began after the run was over"
+        mix.check(parts)
+        assert result is None or result == ENDED
+        steps = await check_goes_on(mix, config)
+        shown = len(values_in(parts)) - 1
+        if mix.durability != "async" and steps is not None:
+            assert shown <= steps, "a reader was told of what is not stored"
+        return steps
+
+    found = []
+    for at in count(1):
+        clock = Clock(at)
+        found.append(loop.run(lambda clock=clock: cancelled(clock)))
+        if not clock.fired:
+            break
+    assert found[-1] == len(STEPS)
+    assert len(set(found)) > 4
+
+
+@pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")  # trio says so of a stream that is not closed
+@pytest.mark.parametrize("how", ["close", "forget"])
+def test_leaving_a_stored_stream_early_lets_the_thread_go(loop, how, stored, jobs):
+    mix = stored
+
+    async def left(at):
+        mix.forget()
+        config = on_thread(at)
+        parts = []
+        stream = mix.graph.astream(GIVEN, config, stream_mode=MODES, subgraphs=True)
+        async for part in stream:
+            parts.append(part)
+            if len(parts) == at:
+                break
+        if how == "close":
+            await stream.aclose()
+        else:
+            del stream
+            deadline = monotonic() + 10
+            while any(thread.leased for thread in mix.saver.threads()) and monotonic() < deadline:
+                await anyio.lowlevel.checkpoint()
+        mix.check(parts)
+        await check_goes_on(mix, config)
+        return len(parts) < at
+
+    for at in count(1, 2):
+        if loop.run(lambda at=at: left(at)):
+            break
+    assert at > len(VALUES)
+
+
+def test_a_run_that_waits_for_its_thread_can_be_cancelled_at_every_suspension(loop, stored, jobs, monkeypatch):
+    monkeypatch.setattr("pregel.session.PATIENCE", 0)
+    on_loop = on_asyncio if loop.way == "asyncio" else on_trio
+    mix = stored
+    config = on_thread("taken")
+
+    async def cancelled(at):
+        clock = Clock(at)
+        stream = mix.graph.astream(GIVEN, config, stream_mode="values")
+        await anext(stream)  # has the thread
+        mix.forget()
+        assert await on_loop(lambda: mix.run("ainvoke", [], config=config, on_busy="wait"), clock) is None
+        assert clock.fired
+        assert not mix.begun["late"]
+        assert [thread.leased for thread in mix.saver.threads()] == [True]
+        await stream.aclose()
+        assert not any(thread.leased for thread in mix.saver.threads())
+
+    for at in range(1, 8):
+        loop.run(lambda at=at: cancelled(at))
+
+
+class HaltingSaver(FaultySaver):
+    """A checkpointer whose n-th operation, before or after its work, takes until it is told to go on."""
+
+    def __init__(self, saver, at, *, after):
+        super().__init__(saver, at, after=after)
+        self.halted = threading.Event()
+        self.told = threading.Event()
+        self.done = threading.Event()
+
+    def _operate(self, operation, *args, **options):
+        self.operations.append(operation.__name__)
+        halts = len(self.operations) == self.fail_at
+        if halts and not self.after:
+            self.halt()
+        try:
+            return operation(*args, **options)
+        finally:
+            if halts and self.after:
+                self.halt()
+            if halts:
+                self.done.set()
+
+    def halt(self):
+        self.halted.set()
+        assert self.told.wait(10)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_a_run_that_is_cancelled_while_it_stores_waits_for_that(loop, durability, after, tmp_path, jobs):
+    mix = Mix(durability=durability)
+    mix.durability = durability
+
+    async def cancelled(at, saver):
+        halting = HaltingSaver(saver, at, after=after)
+        mix.saver = saver
+        mix.graph._persistence = replace(mix.graph._persistence, checkpointer=halting)
+        mix.forget()
+        config = on_thread(at)
+        result = []
+
+        async def main():
+            result.append(await mix.run("ainvoke", [], config=config))
+
+        async with running(loop, main) as task:
+            while not (halting.halted.is_set() or task.done()):
+                await anyio.lowlevel.checkpoint()
+            task.cancel()
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+            halting.told.set()
+        if halting.halted.is_set():
+            assert halting.done.is_set(), "the run was over before its storage was"
+        else:
+            assert result == [ENDED]
+        mix.graph._persistence = replace(mix.graph._persistence, checkpointer=saver)
+        await check_goes_on(mix, config)
+        return not halting.halted.is_set()
+
+    with SqliteSaver(tmp_path / "runs.sqlite", synchronous="NORMAL") as saver:
+        for at in count(1):
+            if loop.run(lambda at=at: cancelled(at, saver)):
+                break
+    assert at > 5
+
+
+class Running:
+    """A task that can be cancelled, of asyncio or of trio."""
+
+    def __init__(self, cancel):
+        self.cancel = cancel
+        self.over = False
+
+    def done(self):
+        return self.over
+
+
+@asynccontextmanager
+async def running(loop, main):
+    """Run a coroutine function beside the block, and let it end; it is cancelled in the loop's own way."""
+
+    async def noted():
+        try:
+            await main()
+        finally:
+            handle.over = True
+
+    if loop.way == "trio":
+        async with trio.open_nursery() as nursery:
+            scope = trio.CancelScope()
+            handle = Running(scope.cancel)
+
+            async def scoped():
+                with scope:
+                    await noted()
+
+            nursery.start_soon(scoped)
+            yield handle
+        return
+    task = asyncio.get_running_loop().create_task(noted())
+    handle = Running(task.cancel)
+    yield handle
+    with suppress(asyncio.CancelledError):
+        await task

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pregel import START, Command, Send, StateGraph
 from pregel.testing import run_seeded, trace
 from tests.random_graphs import act, built, digest, kind_of, limited, plans, sizes
+from tests.stored_graphs import NotingSaver, compiled, on_thread, shown_state, stored_plans
 
 # Random graphs have every shape that the analysis warns of.
 pytestmark = pytest.mark.filterwarnings("ignore::pregel.errors.PregelWarning")
@@ -70,6 +71,74 @@ def test_worker_threads_and_awaited_nodes_change_the_order_within_a_superstep_at
     for found in traces(graph, plan, stream_mode=modes):
         assert supersteps(found) == want
         assert [entry for entry in found if entry[0] == "run"] == [entry for entry in inline if entry[0] == "run"]
+
+
+# ------------------------------------------------------------------------------------------------- what it stores
+
+
+def noted(plan, driver, **options):
+    """Return the trace of a stored run, and the saver on which it ran."""
+    saver = NotingSaver()
+    modes = options.pop("stream_mode", None)
+    graph = compiled(plan, saver, **options)
+    return trace(graph, plan.given(), driver=driver, config=on_thread(plan.recursion_limit), stream_mode=modes), saver
+
+
+@sizes(2)
+@given(stored_plans(), st.sampled_from([None, [*MODES, "checkpoints"]]), st.sampled_from([act, prone]))
+def test_all_drivers_store_the_same_bytes(plan, modes, acts):
+    want, saver = noted(plan, "sync", stream_mode=modes, act=acts)
+    assert saver.transactions
+    assert [entry[1] for entry in want if entry[0] == "commit"] == [
+        row.step for row in saver.checkpoints("t", ())[::-1]
+    ]
+    for driver in DRIVERS[1:]:
+        found, other = noted(plan, driver, stream_mode=modes, act=acts)
+        assert found == want
+        assert other.transactions == saver.transactions
+
+
+@sizes(0.25)
+@given(stored_plans(), st.sampled_from([act, prone]), st.booleans())
+def test_worker_threads_and_awaited_nodes_leave_the_same_rows(plan, acts, awaited):
+    want, saver = noted(plan, "sync", act=acts, awaited=awaited)
+    for driver in DRIVERS:
+        found, other = noted(plan, driver, act=acts, awaited=awaited, executor="thread")
+        assert [entry for entry in found if entry[0] == "commit"] == [entry for entry in want if entry[0] == "commit"]
+        assert other.rows() == saver.rows()
+
+
+@sizes(0.25)
+@given(stored_plans(), st.sampled_from([act, prone]), st.sampled_from(DRIVERS))
+def test_whenever_it_is_stored_the_same_is_read_back(plan, acts, driver):
+    want = None
+    for durability in ("sync", "async", "exit"):
+        saver = NotingSaver()
+        graph = compiled(plan, saver, act=acts, durability=durability)
+        entries = trace(graph, plan.given(), driver=driver, config=on_thread(plan.recursion_limit))
+        found = entries, shown_state(graph)
+        assert want is None or found == want
+        want = found
+        assert len(saver.checkpoints("t", ())) == (1 if durability == "exit" else count_of(entries, "commit"))
+
+
+def count_of(entries, kind):
+    """Return how often something happened."""
+    return sum(entry[0] == kind for entry in entries)
+
+
+@sizes(0.25)
+@given(stored_plans(), st.sampled_from([act, prone]), st.booleans())
+def test_the_order_of_completion_changes_nothing_that_is_left_stored(plan, acts, awaited):
+    def rows(seed):
+        saver = NotingSaver()
+        graph = compiled(plan, saver, act=acts, awaited=awaited)
+        run_seeded(graph, plan.given(), seed=seed, config=on_thread(plan.recursion_limit))
+        return saver.rows()
+
+    want = rows(0)
+    for seed in range(1, 5):
+        assert rows(seed) == want
 
 
 # --------------------------------------------------------------------------------------------- which task is done first

@@ -729,7 +729,6 @@ def test_two_graphs_ask_side_by_side_and_are_answered_one_by_one(door, saver, ra
     assert sorted(ran) == ["first", "first", "last", "last", "left", "left", "right", "right"]
 
 
-@pytest.mark.xfail(strict=True, reason="Session.conclude leaves machine.misfit out of the GraphInterrupt it raises")
 def test_a_misfit_answer_to_a_graph_inside_a_graph_is_the_error_of_the_run(door, saver):
     graph = outer_of(saver, ("outer", chain(None, counting)))
     door.invoke(graph, {"log": []}, CONFIG)
