@@ -38,7 +38,7 @@ test: $(VENV)/.dev  ## the whole suite, with coverage of channels/ and the pure 
 	$(BIN)/coverage report --include='channels/*,$(CORE)' --fail-under=100
 
 test-fast: $(VENV)/.dev  ## the unit suite, for the inner loop
-	$(BIN)/python -m pytest tests/unit --quiet
+	$(BIN)/python -m pytest tests/unit --quiet --numprocesses 2
 
 test-all: $(VENV)/.dev  ## the nightly sizes: the unit suite 20 times in random order, large hypothesis profiles
 	for round in $$(seq 20); do $(BIN)/python -m pytest tests/unit --quiet || exit 1; done

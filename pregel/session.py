@@ -445,11 +445,17 @@ def placed(persistence: Persistence, options: RunOptions, around: Frame | None, 
     """Return where a run is stored.
 
     Raises:
-        MissingCheckpointerError: The graph is to have a history of its own inside one that has none.
+        MissingCheckpointerError: The graph is to have a history of its own inside one that has none, or is not to be
+            stored and stops at breakpoints.
     """
     checkpointer = persistence.checkpointer
     outer = None if around is None else around[1]
     if outer is not None and outer.recorder is not None and not is_elsewhere(persistence, options, outer):
+        if checkpointer is False and persistence.breakpoints is not None:
+            raise MissingCheckpointerError(
+                f"graph {graph!r} stops at breakpoints and is not stored (checkpointer=False) inside the graph that "
+                "runs it, so it would begin again and stop there for ever: compile it with checkpointer=None"
+            )
         return "nowhere" if checkpointer is False else "remembers" if checkpointer is True else "child"
     if checkpointer is True:
         raise MissingCheckpointerError(

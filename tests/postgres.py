@@ -33,7 +33,7 @@ def running_server():
     """Start a server on a socket in a new folder; yield the connection string of its database `postgres`."""
     folder = binaries()
     assert folder is not None, "no PostgreSQL binaries"
-    home = Path(tempfile.mkdtemp(prefix="pregel-pg-", dir="/tmp"))  # noqa: S108 - a socket's path must be short
+    home = Path(tempfile.mkdtemp(prefix="pregel-pg-", dir="/tmp"))  # a socket's path must be short
     if os.geteuid() == 0:
         shutil.chown(home, "postgres", "postgres")
     data = home / "data"

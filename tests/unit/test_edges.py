@@ -590,7 +590,7 @@ def test_an_annotated_command_reaches_its_destinations():
 ARGUMENTS = [1, None, "text", b"bytes", [1, 2], (1,), {"anything": 1}, {"count": "not checked"}, object(), Way.LEFT]
 
 
-@pytest.mark.parametrize("argument", ARGUMENTS, ids=repr)
+@pytest.mark.parametrize("argument", ARGUMENTS)
 @pytest.mark.parametrize("by", ["path", "command"])
 def test_a_packet_gives_its_argument_as_it_is(argument, by):
     seen = []

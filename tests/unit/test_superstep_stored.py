@@ -54,8 +54,8 @@ def begun(net, *updates, goto=("a",), **options):
 
 
 def barrier(step, source="loop", changed=(), before=(), standing=NOWHERE, **more):
-    """Return the commit of a superstep, with everything that is not said left empty."""
-    given = {"overwritten": frozenset(), **more}
+    """Return the commit of a superstep whose updates are its changes, with everything else that is not said empty."""
+    given = {"overwritten": frozenset(), "updates": tuple(dict(changed).items()), **more}
     return CommitBarrier(step, source, dict(changed), dict(before), standing=standing, **given)
 
 
@@ -70,9 +70,9 @@ def test_a_barrier_is_stored_before_what_follows_with_what_it_replaces_and_what_
         barrier(0, "input", {"n": 1}, {"n": MISSING}, Standing((first,))),
         RunTasks((first,)),
     )
-    second = Task(b, 2, 0)
-    assert machine.handle(TaskDone(first, Writes((("n", Overwrite(2)),), ("b",)))) == (
-        barrier(1, "loop", {"n": 2}, {"n": 1}, Standing((second,)), overwritten=frozenset({"n"})),
+    second, updates = Task(b, 2, 0), (("n", Overwrite(2)),)
+    assert machine.handle(TaskDone(first, Writes(updates, ("b",)))) == (
+        barrier(1, "loop", {"n": 2}, {"n": 1}, Standing((second,)), overwritten=frozenset({"n"}), updates=updates),
         RunTasks((second,)),
     )
     assert machine.handle(TaskDone(second, Writes())) == (barrier(2), Finish())
@@ -273,7 +273,8 @@ def test_a_run_that_goes_on_runs_what_has_not_ended_and_keeps_the_rest():
     commit, *_ = machine.handle(TaskDone(tasks[2], Writes((("n", [3]),))))
     assert commit == CommitTask(tasks[2], Writes((("n", [3]),)), replaces=True)
     _, commit, _, end = machine.handle(TaskDone(tasks[1], Writes((("n", [2]),))))
-    assert commit == barrier(1, "loop", {"n": [0, 1, 2, 3]}, {"n": [0]})
+    updates = (("n", [1]), ("n", [2]), ("n", [3]))
+    assert commit == barrier(1, "loop", {"n": [0, 1, 2, 3]}, {"n": [0]}, updates=updates)
     assert end == Finish()
 
 
