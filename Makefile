@@ -34,8 +34,10 @@ demo: $(VENV)/.cli  ## audit a source tree with a parallel graph (TREE=path, def
 	$(BIN)/python -m examples.audit "$(TREE)"
 
 test: $(VENV)/.dev  ## the whole suite, with coverage of channels/ and the pure core
-	$(BIN)/coverage run -m pytest
+	$(BIN)/python -m pytest tests/unit --numprocesses 2 --cov --cov-report=
 	$(BIN)/coverage report --include='channels/*,$(CORE)' --fail-under=100
+	$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/crash --numprocesses 2
+	$(BIN)/python -m pytest tests/crash
 
 test-fast: $(VENV)/.dev  ## the unit suite, for the inner loop
 	$(BIN)/python -m pytest tests/unit --quiet --numprocesses 2

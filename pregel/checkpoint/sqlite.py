@@ -98,7 +98,7 @@ class SqliteSaver(SqlSaver):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.005)
-        self._change(lambda cursor: migrate(cursor, SQLITE_TYPES, "checkpoints", MIGRATIONS, show(self.path)))
+        self._change(lambda cursor: migrate(cursor, SQLITE_TYPES, "checkpoints", MIGRATIONS, repr(self.path)))
 
     def _now(self, _: Cursor) -> float:
         return time.time()
@@ -142,4 +142,4 @@ class SqliteSaver(SqlSaver):
 
 def said_of(path: str, error: sqlite3.Error) -> sqlite3.Error:
     """Return an error that says which file it is about."""
-    return type(error)(f"{show(path)} can't be opened as a SQLite database of checkpoints: {error}")
+    return type(error)(f"{path!r} can't be opened as a SQLite database of checkpoints: {error}")

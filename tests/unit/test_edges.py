@@ -1199,3 +1199,22 @@ def test_edges_lead_the_same_way_in_either_executor(door, executor):
     builder.add_conditional_edges("a", lambda state: [Send("c", 1), Send("c", 2)], ["c"])
 
     assert door.invoke(builder.compile(executor=executor), {})["log"] == ["a", "b", "c", "c", "d"]
+
+
+def test_a_path_that_reads_few_fields_does_not_see_the_updates_of_others(door):
+    class Few(TypedDict, total=False):
+        count: int
+
+    class All(Few, total=False):
+        other: int
+
+    seen = []
+
+    def path(state: Few):
+        seen.append(dict(state))
+        return END
+
+    builder = StateGraph(All).add_node("a", lambda state: {"count": 1, "other": 2}).add_edge(START, "a")
+    graph = builder.add_conditional_edges("a", path, [END]).compile()
+    assert door.invoke(graph, {}) == {"count": 1, "other": 2}
+    assert seen == [{"count": 1}]

@@ -463,7 +463,8 @@ def test_an_empty_tree_has_a_report(tmp_path):
     assert "No Python files in" in result.stdout
 
 
-def test_a_single_file_has_a_report(tmp_path):
+def test_a_single_file_has_a_report(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # a long path wraps no line
     write(tmp_path, {"a.py": "x = 1\n"})
     result = CliRunner().invoke(app, [str(tmp_path / "a.py")])
     assert (result.exit_code, result.exception) == (0, None)
