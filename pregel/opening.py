@@ -58,6 +58,10 @@ def row_at(saver: Checkpointer, address: Address) -> CheckpointRow | None:
     return row
 
 
+#: What is stored of a thread that is not there.
+NOTHING: Final = Record()
+
+
 class Opening:
     """Puts a machine where a stored run of its graph stands.
 
@@ -80,7 +84,7 @@ class Opening:
         self.machine = machine
         #: What tasks have been answered, by `Interrupt.id`.
         self.answers: dict[str, Any] = {}
-        self.record = Record()
+        self.record = NOTHING
         self.step = 0
         self.standing: Standing | None = None
         self.tasks: dict[str, TaskRecord] = {}

@@ -183,11 +183,12 @@ class Session:
         opening = self.opening(claim, namespace)
         found = opening.find(self.address)
         path = () if claim.branch == 0 else (f"branch-{claim.branch}",)
-        space = uuid5(NAMESPACE_OID, claim.thread_id)
         self.run = replace(
             self.run,
             path=path,
-            new_id=lambda task, number: named_id(space, "|".join((*path, task)), number),
+            new_id=lambda task, number: named_id(
+                uuid5(NAMESPACE_OID, claim.thread_id), "|".join((*path, task)), number
+            ),
             answers=opening.answers,
             thread=claim.thread_id,
             recorder=self.recorder,
@@ -246,7 +247,8 @@ class Session:
 
     def count_steps(self) -> None:
         """Say which superstep is the last one that may run."""
-        self.run = replace(self.run, last_step=self.machine.last_step)
+        if self.run.last_step != self.machine.last_step:  # as it is in the first run of a thread
+            self.run = replace(self.run, last_step=self.machine.last_step)
 
     def config_of(self, step: int) -> dict[str, Any]:
         """Return the config that names a checkpoint of this run."""

@@ -14,7 +14,8 @@ from pregel.channels.base import MISSING
 from pregel.checkpoint.patch import APPEND, KEYS, Patch, apply
 from pregel.checkpoint.record import unpack_record
 from pregel.codec import seal, unseal
-from pregel.errors import DecodeError
+from pregel.errors import DecodeError, EncodeError
+from pregel.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What is compared part by part: see `pregel.checkpoint.patch`.
 COPIED: Final = frozenset({list, dict})
+#: Bytes of a head, the length of which is one.
+LONGEST_HEAD: Final = 255
 #: Bytes that could be read in the time that a row takes.
 ROW: Final = 32
 
@@ -97,7 +100,19 @@ def sealed(payload: bytes, origin: str, place: tuple[Any, ...]) -> bytes:
 @cache
 def head_of(kind: str) -> bytes:
     """Return what the bytes of a whole value begin with: the kind of channel that it is of."""
-    return msgpack.packb(kind)  # type: ignore[no-any-return]
+    return headed(kind)
+
+
+def headed(head: Any) -> bytes:
+    """Return a head as bytes, with its length before it, so that nobody has to look for its end.
+
+    Raises:
+        EncodeError: It is too long: the name of a channel's class is.
+    """
+    packed: bytes = msgpack.packb(head)
+    if len(packed) > LONGEST_HEAD:
+        raise EncodeError(f"{shortened(head)} is too long a name for the class of a channel")
+    return bytes((len(packed),)) + packed
 
 
 def pack_value(value: Any, kind: str, name: str, codec: Codec) -> bytes:
@@ -112,7 +127,7 @@ def pack_value(value: Any, kind: str, name: str, codec: Codec) -> bytes:
 
 def pack_inherited(kind: str) -> bytes:
     """Return what stands for the value that the graph around has at the same time."""
-    return msgpack.packb([kind])  # type: ignore[no-any-return]
+    return headed([kind])
 
 
 def pack_patch(patch: Patch, name: str, codec: Codec) -> bytes:
@@ -122,8 +137,7 @@ def pack_patch(patch: Patch, name: str, codec: Codec) -> bytes:
         EncodeError: What is new in it can't be stored; names the path.
     """
     path = f"{name}[{patch.numbers[0]}:]" if patch.kind == APPEND else name
-    head = msgpack.packb([patch.kind, *patch.numbers])
-    return head + codec.encode(patch.news, path)  # type: ignore[no-any-return]
+    return headed([patch.kind, *patch.numbers]) + codec.encode(patch.news, path)
 
 
 def patch_of(payload: bytes, codec: Codec) -> Patch:
@@ -144,13 +158,11 @@ def split(payload: bytes) -> tuple[Any, bytes]:
     Raises:
         DecodeError: There is no head.
     """
-    unpacker = msgpack.Unpacker(max_buffer_size=len(payload) + 1)
-    unpacker.feed(payload)
     try:
-        head = unpacker.unpack()
+        end = payload[0] + 1
+        return msgpack.unpackb(payload[1:end]), payload[end:]
     except Exception as error:
         raise DecodeError(f"a stored value has no head: {error}") from error
-    return head, payload[unpacker.tell() :]
 
 
 def read_record(row: CheckpointRow, origin: str, codec: Codec) -> Record:
