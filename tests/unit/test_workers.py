@@ -9,6 +9,7 @@ from queue import SimpleQueue
 import pytest
 
 from pregel.drivers import workers
+from pregel.drivers.crew import Crew
 from pregel.errors import InvalidConfigError
 
 
@@ -101,3 +102,22 @@ def test_a_node_that_hangs_does_not_keep_the_process_alive():
     )
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
     assert shown.stdout == "over\n"
+
+
+class InterruptedCrew(Crew):
+    """A crew whose thread gets Ctrl-C just after it has taken what a worker said, and before it has counted it."""
+
+    def taken(self, patience=None):
+        super().taken(patience)
+        raise KeyboardInterrupt
+
+
+def test_an_exit_between_taking_an_event_and_counting_it_does_not_keep_a_crew_waiting():
+    crew = InterruptedCrew(range(8), str, SimpleQueue(), limit=2)
+    crew.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(crew.items())
+    closing = threading.Thread(target=crew.close, daemon=True)
+    closing.start()
+    closing.join(timeout=30)
+    assert not closing.is_alive()
