@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar
 
 from pregel.channels.base import MISSING, Overwrite
+from pregel.lazy import lazily
+
+if TYPE_CHECKING:
+    from pregel.runtime import interrupt
 
 __all__ = [
     "END",
@@ -29,6 +33,7 @@ __all__ = [
     "StreamPart",
     "StreamVersion",
     "StreamWriter",
+    "interrupt",
 ]
 
 #: The virtual node before the first superstep: edges from it say which nodes an input makes due.
@@ -184,3 +189,7 @@ class Migration:
     nodes: Mapping[str, str] = field(default_factory=dict)
     state: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     of: str | None = None
+
+
+# Where LangGraph has it; its home needs this module.
+__getattr__, __dir__ = lazily(__name__, {"interrupt": "pregel.runtime"})
