@@ -16,7 +16,7 @@ from pregel.errors import GraphInterrupt, InterruptSwallowedError
 from pregel.managed import managed_values
 from pregel.mutation import check_untouched, copied
 from pregel.routing import named, path_view, routed
-from pregel.runtime import FRAME, Run, runtime_of, unanswered
+from pregel.runtime import FRAME, Run, runtime_of, store_of, unanswered
 from pregel.superstep import TaskDone, TaskFailed, TaskPaused
 from pregel.task import Task, Writes, make
 from pregel.text import shortened
@@ -108,7 +108,7 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
             return paused(task, network, asked, list(leaves(group)))
         if not isinstance(rest, Exception):
             raise
-        return TaskFailed(task, explained(rest if pauses else group, task, network, given))  # type: ignore[arg-type]
+        return TaskFailed(task, explained(rest if pauses else group, task, network, given))  # type: ignore[arg-type]  # an Exception: see above
     except Exception as raised:  # noqa: BLE001 - whatever user code raises is how the task ended
         return TaskFailed(task, explained(raised, task, network, {**values, **dict(task.arg)} if is_input else given))
     if asked and (open_questions := unanswered(asked)):
@@ -155,7 +155,10 @@ def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
         elif kind == "writer":
             made[name] = run.writer
         elif kind == "store":
-            made[name] = run.store
+            made[name] = store_of(task, run)
+        elif kind == "optional_store":
+            if run.store is not None:
+                made[name] = run.store
         else:
             made[name] = runtime_of(task, run)
     return made

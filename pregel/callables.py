@@ -155,6 +155,8 @@ def injections(
             continue
         injection = INJECTED.get(name) or injection_by_annotation(hints.get(name))
         if injection is not None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            if injection == "store" and parameter.default is not inspect.Parameter.empty:
+                injection = "optional_store"  # where the graph has none the default stays
             found[name] = injection
         elif strangers and parameter.default is inspect.Parameter.empty:
             raise GraphDefinitionError(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, get_args
 
-from pregel.errors import InvalidConfigError, MissingStoreError, nearest
-from pregel.runtime import current_frame
+from pregel.errors import InvalidConfigError, nearest
+from pregel.runtime import current_frame, store_of
 from pregel.types import OnFailure, StreamMode, StreamVersion, StreamWriter
 
 __all__ = [
@@ -89,12 +89,7 @@ def get_store() -> Any:
         MissingStoreError: The graph was compiled without one.
     """
     task, run, *_ = current_frame()
-    if run.store is None:
-        raise MissingStoreError(
-            f"node {task.node.name!r} asks for the store, and its graph was compiled without one: "
-            "compile(store=InMemoryStore())"
-        )
-    return run.store
+    return store_of(task, run)
 
 
 def get_stream_writer() -> StreamWriter:

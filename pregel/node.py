@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["EDITOR", "Branch", "Code", "Field", "Injection", "Join", "Node", "View"]
 
 #: What a parameter of a node may be filled with.
-Injection = Literal["config", "writer", "runtime", "store"]
+Injection = Literal["config", "writer", "runtime", "store", "optional_store"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

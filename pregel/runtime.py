@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pregel.channels.base import MISSING
-from pregel.errors import GraphInterrupt, InvalidResumeError, MissingCheckpointerError, OutsideTaskError
+from pregel.errors import (
+    GraphInterrupt,
+    InvalidResumeError,
+    MissingCheckpointerError,
+    MissingStoreError,
+    OutsideTaskError,
+)
 from pregel.text import shortened
 from pregel.types import Interrupt
 
@@ -29,6 +35,7 @@ __all__ = [
     "interrupt",
     "numbered",
     "runtime_of",
+    "store_of",
     "unanswered",
 ]
 
@@ -51,7 +58,7 @@ class Runtime(Generic[ContextT]):
     #: happen twice. It begins with the thread's id where runs are stored; without a checkpointer nothing is repeated,
     #: and two runs have the same ids.
     task_id: str
-    #: The long-term memory that the graph was compiled with.
+    #: The long-term memory that the graph was compiled with, or None.
     store: Any = None
 
 
@@ -168,6 +175,20 @@ def runtime_of(task: Task, run: Run) -> Runtime[Any]:
     """Return what a task's code may ask for."""
     task_id = run.task_id(task) if run.thread is None else f"{run.thread}|{run.task_id(task)}"
     return Runtime(run.context, run.writer, run.config, task.node.name, task.step, task_id, run.store)
+
+
+def store_of(task: Task, run: Run) -> Any:
+    """Return the long-term memory of a task's graph.
+
+    Raises:
+        MissingStoreError: It has none.
+    """
+    if run.store is None:
+        raise MissingStoreError(
+            f"node {task.node.name!r} asks for the store, and its graph was compiled without one: "
+            "compile(store=InMemoryStore())"
+        )
+    return run.store
 
 
 def get_runtime() -> Runtime[Any]:

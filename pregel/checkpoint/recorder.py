@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,11 +30,12 @@ from pregel.checkpoint.restore import (
     read_field,
     sealed,
 )
+from pregel.errors import EncodeError
 from pregel.superstep import CommitBarrier, CommitTask, DropTasks, Superstep
 from pregel.task import make
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pregel.checkpoint.base import Namespace, Write
     from pregel.checkpoint.claim import Claim
@@ -124,8 +126,23 @@ class Recorder:
         """
         if self.claim.keeps_until_end:
             self.keep(command)
-        else:
-            self.claim.write(self.writes(command))
+            return
+        with self.noting(command):
+            writes = self.writes(command)
+        self.claim.write(writes)
+
+    @contextmanager
+    def noting(self, command: CommitBarrier | CommitTask | DropTasks) -> Iterator[None]:
+        """Let the error of a value that can't be stored say where it comes from."""
+        try:
+            yield
+        except EncodeError as error:
+            place = f"at the barrier of superstep {command.step}" if isinstance(command, CommitBarrier) else ""
+            if isinstance(command, CommitTask):
+                task = command.task
+                place = f"node {task.node.name!r}, superstep {task.step}, task {task.id}"
+            error.add_note(f"In graph {self.network.name!r}, {place}. Nothing of it is stored, and the thread can go on.")
+            raise
 
     def writes(self, command: CommitBarrier | CommitTask | DropTasks) -> list[Write]:
         """Return what a command writes."""
@@ -326,7 +343,8 @@ class Recorder:
         writes: list[Write] = []
         if self.latest is not None:
             command = self.latest._replace(changed=self.final_values, overwritten=frozenset(self.overwritten))
-            writes += self.barrier(command, self.stored_values, self.given)
+            with self.noting(command):
+                writes += self.barrier(command, self.stored_values, self.given)
         elif self.dropped:
             writes += self.writes(DropTasks((self.head or 0) + 1))
         writes += [

@@ -116,7 +116,11 @@ def test_case_57_hostile_bytes_are_one_named_error_and_import_nothing(name):
     assert set(sys.modules) == before
 
 
-@pytest.mark.parametrize("given", [None, "text", 5, [1], bytearray(b"\x01"), memoryview(b"\x01")], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "given",
+    [None, "text", 5, [1], bytearray(b"\x01"), memoryview(b"\x01")],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_is_no_bytes_is_the_same_error(given):
     with pytest.raises(DecodeError, match="bytes are decoded, not"):
         decode(given)

@@ -323,6 +323,7 @@ def stays_as_it_was(graph, error, path, before):
     """Check that an error names the place, that nothing was stored by halves, and that the thread can go on."""
     assert type(error) is EncodeError
     assert path in str(error)
+    assert any(note.startswith("In graph 'State', ") for note in error.__notes__)
     assert log_of(graph) == before
     state = graph.get_state(CONFIG)
     assert list(graph.get_state_history(CONFIG))[:1] == ([state] if state.created_at else [])

@@ -6,7 +6,7 @@ import pytest
 
 from pregel import START, Runtime, StateGraph
 from pregel.config import get_store
-from pregel.errors import MissingStoreError, OutsideTaskError
+from pregel.errors import InvalidConfigError, MissingStoreError, OutsideTaskError
 from pregel.store.base import BaseStore
 from pregel.store.memory import InMemoryStore
 
@@ -45,13 +45,20 @@ def test_a_node_gets_the_store_by_parameter_by_runtime_and_by_call(door):
     assert keys(store) == ["call", "parameter", "runtime"]
 
 
-def test_without_a_store_a_parameter_is_none_and_a_call_says_what_to_do(door):
-    def node(state: State, store: BaseStore) -> State:
-        return {"found": [store]}
+def test_without_a_store_a_parameter_and_a_call_say_what_to_do(door):
+    def by_runtime(state: State, runtime: Runtime) -> State:
+        return {"found": [runtime.store]}
 
-    assert door.invoke(chain(node), {"n": 0})["found"] == [None]
+    assert door.invoke(chain(by_runtime), {"n": 0})["found"] == [None]
+    with pytest.raises(MissingStoreError, match=r"node 'by_parameter' asks for the store.*compile\(store="):
+        door.invoke(chain(by_parameter), {"n": 0})
     with pytest.raises(MissingStoreError, match=r"node 'by_call' asks for the store.*compile\(store="):
         door.invoke(chain(by_call), {"n": 0})
+
+
+def test_what_is_no_store_is_refused_by_compile():
+    with pytest.raises(InvalidConfigError, match=r"store of graph 'State' takes a BaseStore .* not \{\}"):
+        chain(by_parameter, store={})
 
 
 def test_outside_a_task_there_is_no_store():
@@ -81,3 +88,11 @@ def test_a_graph_run_by_a_node_has_the_store_of_the_node(door):
     store = InMemoryStore()
     door.invoke(chain(node, store=store), {"n": 0})
     assert keys(store) == ["parameter"]
+
+
+def test_a_parameter_with_a_default_keeps_it_where_there_is_no_store(door):
+    def node(state: State, store: BaseStore | None = None) -> State:
+        return {"found": [store is None]}
+
+    assert door.invoke(chain(node), {"n": 0})["found"] == [True]
+    assert door.invoke(chain(node, store=InMemoryStore()), {"n": 0})["found"] == [False]

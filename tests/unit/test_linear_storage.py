@@ -17,7 +17,7 @@ from pregel.graph.messages import HumanMessage
 CONFIG = {"configurable": {"thread_id": "t"}}
 SIZE = 200
 STEPS = (200, 400, 800)
-#: The reducer, what one superstep adds, and the most that is stored of each byte of it.
+#: The type of the field, its reducer, and what one superstep adds.
 SHAPES = {
     "operator.add": (list, operator.add, lambda text: [text]),
     "topic": (list, Topic(accumulate=True), lambda text: text),
