@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +34,7 @@ from pregel.superstep import CommitBarrier, CommitTask, DropTasks, Superstep
 from pregel.task import make
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pregel.checkpoint.base import Namespace, Write
     from pregel.checkpoint.claim import Claim
@@ -127,43 +126,42 @@ class Recorder:
         if self.claim.keeps_until_end:
             self.keep(command)
             return
-        with self.noting(command):
-            writes = self.writes(command)
-        self.claim.write(writes)
+        self.claim.write(self.writes(command))
 
-    @contextmanager
-    def noting(self, command: CommitBarrier | CommitTask | DropTasks) -> Iterator[None]:
-        """Let the error of a value that can't be stored say where it comes from."""
-        try:
-            yield
-        except EncodeError as error:
-            place = f"at the barrier of superstep {command.step}" if isinstance(command, CommitBarrier) else ""
-            if isinstance(command, CommitTask):
-                task = command.task
-                place = f"node {task.node.name!r}, superstep {task.step}, task {task.id}"
-            error.add_note(f"In graph {self.network.name!r}, {place}. Nothing of it is stored, and the thread can go on.")
-            raise
-
-    def writes(self, command: CommitBarrier | CommitTask | DropTasks) -> list[Write]:
-        """Return what a command writes."""
-        if type(command) is CommitBarrier:
-            return self.barrier(command, command.before)
+    def placed(self, error: EncodeError, command: CommitBarrier | CommitTask) -> EncodeError:
+        """Return the error of a value that can't be stored with a note that says where it comes from."""
+        place = f"superstep {command.step}" if isinstance(command, CommitBarrier) else ""
         if isinstance(command, CommitTask):
-            return [self.task(command)]
-        self.rows.clear()
-        return [DropRows(self.claim.branch, self.namespace, command.step)]
+            task = command.task
+            place = f"node {task.node.name!r}, superstep {task.step}, task {task.id}"
+        error.add_note(f"In graph {self.network.name!r}, {place}. Nothing of it is stored; the thread can go on.")
+        return error
+
+    def writes(
+        self,
+        command: CommitBarrier | CommitTask | DropTasks,
+        given: Mapping[str, Mapping[int, Any]] | None = None,
+    ) -> list[Write]:
+        """Return what a command writes; for `given` see `barrier`."""
+        if isinstance(command, DropTasks):
+            self.rows.clear()
+            return [DropRows(self.claim.branch, self.namespace, command.step)]
+        try:
+            if type(command) is CommitBarrier:
+                return self.barrier(command, given)
+            return [self.task(command)]  # type: ignore[arg-type]  # the third of three
+        except EncodeError as error:
+            raise self.placed(error, command) from None
 
     def barrier(
         self,
         command: CommitBarrier,
-        before: Mapping[str, Any],
         given: Mapping[str, Mapping[int, Any]] | None = None,
     ) -> list[Write]:
         """Return the transaction of a barrier.
 
         Args:
             command: The barrier.
-            before: The values that the changed fields have in the store.
             given: The objects that updates have held since, by field and id; None for those of the barrier alone.
         """
         claim, namespace, step, around = self.claim, self.namespace, command.step, self.around
@@ -207,7 +205,7 @@ class Recorder:
             else:
                 patch = None
                 if type(value) in COPIED and name in self.sizes:  # all else is stored whole
-                    patch = change(self.sizes[name], rule, before.get(name, MISSING), value, command, given)
+                    patch = change(self.sizes[name], rule, command.before.get(name, MISSING), value, command, given)
                 writes.append(PutValue(self.value(rule, value, patch, step, seq)))
         if self.rows:  # of the superstep after the head, also where a run writes at its end and has gone on from there
             writes.append(DropRows(branch, namespace, (head or 0) + 1))
@@ -342,14 +340,14 @@ class Recorder:
         """Return what a run that writes at its end has to write."""
         writes: list[Write] = []
         if self.latest is not None:
-            command = self.latest._replace(changed=self.final_values, overwritten=frozenset(self.overwritten))
-            with self.noting(command):
-                writes += self.barrier(command, self.stored_values, self.given)
+            command = self.latest._replace(
+                changed=self.final_values, before=self.stored_values, overwritten=frozenset(self.overwritten)
+            )
+            writes += self.writes(command, self.given)
         elif self.dropped:
             writes += self.writes(DropTasks((self.head or 0) + 1))
-        writes += [
-            self.task(task._replace(replaces=task.task.id in self.rows)) for task in list(self.open_tasks.values())
-        ]
+        for task in list(self.open_tasks.values()):
+            writes += self.writes(task._replace(replaces=task.task.id in self.rows))
         return writes
 
     def go_on(

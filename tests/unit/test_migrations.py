@@ -8,23 +8,15 @@ import pytest
 
 from pregel import START, Command, Overwrite, Send, StateGraph
 from pregel.channels import LastValue, Topic
-from pregel.checkpoint.memory import InMemorySaver
-from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.errors import GraphChangedError, InvalidConfigError
 from pregel.runtime import interrupt
 from pregel.types import Interrupt, Migration
-from tests.unit.test_state_api import THREAD, call, ids
+from tests.state_api import THREAD, call, ids
 
 
 class State(TypedDict, total=False):
     log: Annotated[list[str], operator.add]
     n: int
-
-
-@pytest.fixture(params=[InMemorySaver, lambda: SqliteSaver(":memory:")], ids=["memory", "sqlite"])
-def saver(request):
-    with request.param() as made:
-        yield made
 
 
 @pytest.fixture(params=["invoke", "update", "fork"])

@@ -11,7 +11,6 @@ import pytest
 from pregel import END, START, Command, Overwrite, Send, StateGraph
 from pregel.channels import UntrackedValue
 from pregel.checkpoint.memory import InMemorySaver
-from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.errors import (
     CheckpointNotFoundError,
     EncodeError,
@@ -27,8 +26,7 @@ from pregel.graph import PrivateStateAttr
 from pregel.runtime import interrupt
 from pregel.types import Interrupt, StateUpdate
 from tests.conftest import Door
-
-THREAD = {"configurable": {"thread_id": "t"}}
+from tests.state_api import THREAD, call, ids, rows
 
 
 class State(TypedDict, total=False):
@@ -36,45 +34,6 @@ class State(TypedDict, total=False):
     n: int
     secret: Annotated[str, PrivateStateAttr]
     open: Annotated[Any, UntrackedValue]
-
-
-@pytest.fixture(params=[InMemorySaver, lambda: SqliteSaver(":memory:")], ids=["memory", "sqlite"])
-def saver(request):
-    with request.param() as made:
-        yield made
-
-
-def call(door, graph, method, *args, **options):
-    """Call a method of the state API, or its twin on the door's event loop."""
-    if door.way == "sync":
-        found = getattr(graph, method)(*args, **options)
-        return list(found) if method == "get_state_history" else found
-
-    async def main():
-        found = getattr(graph, f"a{method}")(*args, **options)
-        return [each async for each in found] if method == "get_state_history" else await found
-
-    return door.run(main)
-
-
-def rows(saver, thread="t", namespaces=((),)):
-    """Return everything that is stored of a thread."""
-    branches = saver.branches(thread)
-    numbers = [0, *(row.branch for row in branches)]
-    found = [namespace for number in numbers for namespace in saver.namespaces(thread, number, ())] or namespaces
-    return (
-        branches,
-        saver.last_seq(thread),
-        [saver.checkpoints(thread, namespace) for namespace in found],
-        [saver.values(thread, ((number, 2**62),), namespace) for number in numbers for namespace in found],
-        [
-            saver.tasks(thread, number, namespace, step)
-            for number in numbers
-            for namespace in found
-            for step in range(20)
-        ],
-        [saver.head(thread, number, namespace) for number in numbers for namespace in found],
-    )
 
 
 def first(state: State):
@@ -217,10 +176,6 @@ def test_a_node_reads_the_state_of_its_own_thread(saver):
 
 
 # -- history ---------------------------------------------------------------------------------------------------------
-
-
-def ids(snapshots):
-    return [shown.config["configurable"]["checkpoint_id"] for shown in snapshots]
 
 
 def test_history_is_newest_first_and_each_entry_is_what_get_state_said(door, saver):

@@ -6,24 +6,16 @@ from typing import Annotated, TypedDict
 import pytest
 
 from pregel import START, Command, StateGraph
-from pregel.checkpoint.memory import InMemorySaver
-from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.errors import InvalidInputError, InvalidResumeError, InvalidUpdateError
 from pregel.runtime import interrupt
 from pregel.types import Interrupt
-from tests.unit.test_state_api import THREAD, call, ids, rows
+from tests.state_api import THREAD, call, ids, rows
 from tests.unit.test_state_of_children import with_memory
 
 
 class State(TypedDict, total=False):
     log: Annotated[list[str], operator.add]
     n: int
-
-
-@pytest.fixture(params=[InMemorySaver, lambda: SqliteSaver(":memory:")], ids=["memory", "sqlite"])
-def saver(request):
-    with request.param() as made:
-        yield made
 
 
 def at(number, thread="t"):
