@@ -31,7 +31,7 @@ from pregel.graph.schema import merge_fields, read_schema
 from pregel.graph.state import ContextT, InputT, OutputT, StateT
 from pregel.main import Pregel
 from pregel.network import Network
-from pregel.node import Branch, Code, Field, Join, Node, View
+from pregel.node import Branch, Code, Field, Join, Node, View, join_name
 from pregel.persistence import read_persistence
 from pregel.text import show
 from pregel.types import END, START
@@ -278,7 +278,7 @@ class Compiler:
         joins: dict[str, list[Join]] = {}
         live: list[dict[str, frozenset[str]]] = []
         for place, ((sources, target), wait) in enumerate(builder.joins.items()):
-            label = f"{'+'.join(sources)}->{target}"
+            label = join_name(sources, target)
             where = f"the join {label!r}"
             for source in sources:
                 self.check_end(source, target, where)
@@ -287,7 +287,7 @@ class Compiler:
             leads = None if wait == "all" else dict.fromkeys(sources, frozenset[str]())
             if leads is not None:
                 live.append(leads)
-            join = Join(label, target, NamedBarrierValue(sources), place, leads)
+            join = Join(label, target, NamedBarrierValue(sources), tuple(sources), place, leads)
             for source in sources:
                 joins.setdefault(source, []).append(join)
         branches: dict[str, list[Branch]] = {}

@@ -57,7 +57,7 @@ class Edit(Session):
         self.supersteps = supersteps[::-1]
         self.replans = any(update.as_node is not None for updates in supersteps for update in updates)
         self.claim_thread(self.begin_edit)
-        self.claim = Gathering(self.claim.saver, self.address.thread_id, "sync")  # type: ignore[union-attr]
+        self.claim = Gathering(self.claim.saver, self.address.thread_id, "sync")  # type: ignore[union-attr]  # just taken
 
     def begin_edit(self) -> Sequence[Command]:
         """Read what is stored, and return what the machine does first.
@@ -65,7 +65,7 @@ class Edit(Session):
         Raises:
             CheckpointNotFoundError: There is no such checkpoint, or nothing of the graph inside that is named.
         """
-        claim: Claim = self.claim  # type: ignore[assignment]
+        claim: Claim = self.claim  # type: ignore[assignment]  # an edit has one
         claim.together = []
         if self.address.namespace:
             opening = self.begin_child(claim)
@@ -73,7 +73,7 @@ class Edit(Session):
             opening, found = self.begin_thread(())
             if not found:
                 return self.performed(self.supersteps.pop(), {}, 0, None)
-        recorder: Recorder = self.recorder  # type: ignore[assignment]
+        recorder: Recorder = self.recorder  # type: ignore[assignment]  # since the opening
         recorder.owner = opening.record.owner
         if recorder.head is None and not self.address.namespace:  # of a branch that this very transaction opens
             recorder.head = opening.step
@@ -136,7 +136,7 @@ class Edit(Session):
                 machine.dropped = tuple(
                     dict.fromkeys((*(task.node.name for task in standing.tasks), *standing.held.names()))
                 )
-            self.recorder.answers.clear()  # type: ignore[union-attr]
+            self.recorder.answers.clear()  # type: ignore[union-attr]  # see `begin_edit`
             return machine.start(given, edits=True)
         ends = names == [END] and update.values is None
         if standing is not None:  # where nothing is due any more, no join waits for anything
@@ -196,7 +196,7 @@ class Edit(Session):
 
         What such a task came to is stored with it. That holds only as long as its graph still asks the same.
         """
-        recorder: Recorder = self.recorder  # type: ignore[assignment]
+        recorder: Recorder = self.recorder  # type: ignore[assignment]  # since the opening
         claim, namespace, owner = recorder.claim, self.address.namespace, recorder.owner
         saver, thread_id = claim.saver, claim.thread_id
         while namespace and owner is not None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pregel.errors import NodeInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pregel.channels.barrier import NamedBarrierValue
     from pregel.channels.base import Channel
     from pregel.managed import ManagedName
     from pregel.types import ExecutorName
 
-__all__ = ["EDITOR", "Branch", "Code", "Field", "Injection", "Join", "Node", "View"]
+__all__ = ["EDITOR", "Branch", "Code", "Field", "Injection", "Join", "Node", "View", "join_name"]
 
 #: What a parameter of a node may be filled with.
 Injection = Literal["config", "writer", "runtime", "store", "optional_store"]
@@ -81,13 +81,14 @@ class View:
         absent = [name for name in self.required if name not in seen]
         if absent:
             raise NodeInputError(
-                f"{reader} takes a {self.schema}, and its field {absent[0]!r} has no value yet: "
+                f"{reader} takes a {self.schema or 'value'}, and its field {absent[0]!r} has no value yet: "
                 f"give it in the input, let an earlier node write it, or declare a default in {self.schema}"
             )
         try:
             return self.build(seen)  # type: ignore[misc]  # only asked where there is an instance to build
         except Exception as error:
-            raise NodeInputError(f"{reader} takes a {self.schema}, which the state does not make: {error}") from error
+            what = self.schema or "value"
+            raise NodeInputError(f"{reader} takes a {what}, which the state does not make: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +114,12 @@ class Branch:
     targets: tuple[str, ...] | None = None
 
 
+def join_name(sources: Sequence[str], target: str) -> str:
+    """Return how a join is called and stored: "a+b->c". A name that could be taken for several is quoted."""
+    quoted = [repr(name) if "+" in name or "->" in name or "'" in name else name for name in (*sources, target)]
+    return f"{'+'.join(quoted[:-1])}->{quoted[-1]}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
     """An edge from several sources: `target` runs once every source has run since the join last fired.
@@ -123,6 +130,8 @@ class Join:
     name: str
     target: str
     channel: NamedBarrierValue
+    #: In the order in which they were given.
+    sources: tuple[str, ...] = ()
     #: The place among the joins as they were added.
     order: int = 0
     #: For a live join: the nodes whose run can lead to each source, the source itself among them.
@@ -173,4 +182,4 @@ class Node:
 
 
 #: The node of a superstep that changes the state from outside.
-EDITOR: Final = Node("update_state", -1, Code("update_state"), View())
+EDITOR: Final = Node("update_state", -1, Code("update_state"), View(), destinations=None)

@@ -243,7 +243,11 @@ class Opening:
             payload = recorder.rows[name] = pack_task(rest, kept, recorder.codec)
             stored.append(PutTask(recorder.task_row(self.step + 1, name, payload), replaces=True))
         self.answers.update(given)
-        return [] if self.claim.keeps_until_end else stored
+        if self.claim.keeps_until_end:
+            recorder.answered |= self.answered
+            self.claim.pending[recorder] = None
+            return []
+        return stored
 
     def outcomes(self) -> dict[int, Outcome]:
         """Return how the due tasks ended of which something is stored, by place.

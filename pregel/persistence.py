@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from pregel.checkpoint.base import Checkpointer, Namespace
     from pregel.codec import Codec
     from pregel.network import Network
+    from pregel.store.base import BaseStore
 
-__all__ = ["UNSTORED", "Address", "Persistence", "read_address", "read_breakpoints", "read_persistence"]
+__all__ = ["UNSTORED", "Address", "Persistence", "read_address", "read_persistence", "saver_of"]
 
+# Characters of a label: it names a node twice, and a superstep.
+LABEL_LIMIT: Final = 2_048
 DURABILITIES: Final[tuple[str, ...]] = get_args(Durability)
 ON_BUSY: Final[tuple[str, ...]] = get_args(OnBusy)
 # At most 18 digits: what a database holds.
@@ -67,7 +71,7 @@ class Persistence:
     breakpoints: Breaks | None = None
     migrations: tuple[Migration, ...] = ()
     #: Long-term memory.
-    store: Any = None
+    store: BaseStore | None = None
     #: The child graphs, by the node that runs them.
     children: Mapping[str, Any] = field(default_factory=dict)
 
@@ -139,7 +143,7 @@ def read_address(config: Mapping[str, Any], graph: str) -> Address:
     return Address(
         check_id(thread_id, "config['configurable']['thread_id']"),
         None if checkpoint is None else read_checkpoint_id(checkpoint),
-        check_labels(namespace, "config['configurable']['checkpoint_ns']"),
+        check_labels(namespace, "config['configurable']['checkpoint_ns']", LABEL_LIMIT),
     )
 
 
@@ -165,15 +169,17 @@ def read_durability(value: Any) -> Durability | GroupCommit:
         InvalidConfigError: There is no such durability.
     """
     if isinstance(value, GroupCommit):
-        if value.steps < 1 or value.milliseconds <= 0:
-            raise InvalidConfigError(f"{value!r} allows nothing to wait: use durability='sync'")
+        if type(value.steps) is not int or not isinstance(value.milliseconds, (int, float)):
+            raise InvalidConfigError(f"{value!r}: steps is a whole number, and milliseconds a number")
+        if value.steps < 1 or not 0 < value.milliseconds < math.inf:
+            raise InvalidConfigError(f"{value!r} allows nothing to wait, or for ever: durability='sync' waits for each")
         return value
     if value not in DURABILITIES:
         raise InvalidConfigError(
             f"durability takes {', '.join(map(repr, DURABILITIES))} or a GroupCommit, not {value!r}."
             f"{nearest(value, DURABILITIES)}"
         )
-    return value  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]  # one of them
 
 
 def read_on_busy(value: Any) -> OnBusy:
@@ -186,7 +192,7 @@ def read_on_busy(value: Any) -> OnBusy:
         raise InvalidConfigError(
             f"on_busy takes {' or '.join(map(repr, ON_BUSY))}, not {value!r}.{nearest(value, ON_BUSY)}"
         )
-    return value  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]  # one of them
 
 
 def read_breakpoints(
@@ -235,6 +241,14 @@ def read_persistence(
             f"checkpointer of graph {network.name!r} takes a Checkpointer such as SqliteSaver('runs.sqlite'), True, "
             f"False or None, not {checkpointer!r}"
         )
+    if store is not None:
+        from pregel.store.base import BaseStore  # noqa: PLC0415 - as above
+
+        if not isinstance(store, BaseStore):
+            raise InvalidConfigError(
+                f"store of graph {network.name!r} takes a BaseStore such as SqliteStore('memory.sqlite') or None, not "
+                f"{store!r}"
+            )
     several = (migrations,) if isinstance(migrations, Migration) else tuple(migrations)
     for each in several:
         if not isinstance(each, Migration):

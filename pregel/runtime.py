@@ -15,7 +15,7 @@ from pregel.errors import (
     OutsideTaskError,
 )
 from pregel.text import shortened
-from pregel.types import Interrupt
+from pregel.types import START, Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,6 +117,8 @@ class Run:
     #: The answers to what tasks of the run and of runs inside it ask, by `Interrupt.id`; None where nothing is stored,
     #: so that nothing can wait for an answer.
     answers: Mapping[str, Any] | None = None
+    #: Whether no run is around this one that would begin it again.
+    is_outermost: bool = True
     #: The thread that the run is stored on, if it is.
     thread: str | None = None
     #: Stores what the run commits: a `pregel.checkpoint.recorder.Recorder`, of which the core knows nothing.
@@ -225,6 +227,11 @@ def interrupt(value: Any, response_schema: Any = None) -> Any:
         raise MissingCheckpointerError(
             f"node {task.node.name!r} calls interrupt, and its graph runs without a checkpointer, so that no later run "
             "could go on from here: compile(checkpointer=...) and give config={'configurable': {'thread_id': ...}}"
+        )
+    if task.node.name == START and run.is_outermost:
+        raise OutsideTaskError(
+            "a conditional edge of START can't ask anything: the input is stored when it has answered, so nothing "
+            "could wait. Let the edge lead to a node, and ask there or in its own conditional edge"
         )
     adapter = None if response_schema is None else adapter_of(response_schema)
     question = Interrupt(

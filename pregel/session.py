@@ -272,6 +272,7 @@ class Session:
             path=(*outer.path, label),
             new_id=lambda inner, number: outer.new_id(f"{label}|{inner}", number),
             answers=outer.answers,
+            is_outermost=False,
             thread=outer.thread,
             store=self.run.store if self.run.store is not None else outer.store,
         )
@@ -336,7 +337,7 @@ class Session:
         elif self.recorder is not None:
             recorder, claim = self.recorder, self.recorder.claim
             claim.busy.discard(recorder.namespace)
-            if self.place == "child" and self.machine.ended_well:
+            if self.place == "child" and self.machine.ended_well and recorder.head is None:
                 recorder.discard()
             elif self.place == "remembers" and recorder.latest is not None:
                 claim.remembered[recorder.namespace] = recorder

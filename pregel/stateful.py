@@ -65,7 +65,7 @@ class Stateful:
         self, config: RunConfig | Mapping[str, Any] | None = None, *, subgraphs: bool = False
     ) -> StateSnapshot:
         """Return where a thread stands, on asyncio or trio; see `get_state`."""
-        return await self._off_loop(partial(self.get_state, config, subgraphs=subgraphs))  # type: ignore[no-any-return]
+        return await self._off_loop(partial(self.get_state, config, subgraphs=subgraphs))  # type: ignore[no-any-return]  # of `get_state`
 
     def get_state_history(
         self,
@@ -129,6 +129,7 @@ class Stateful:
             The config that names the new checkpoint.
 
         Raises:
+            CheckpointNotFoundError: There is no such checkpoint.
             InvalidUpdateError: The values are no update of this graph, or there is no such node.
             ThreadBusyError: A run has the thread.
             MissingCheckpointerError: The graph stores nothing.

@@ -210,6 +210,7 @@ class Superstep:
         "_emits",
         "_errors",
         "_fading",
+        "_failure",
         "_heard",
         "_held",
         "_journaled",
@@ -287,6 +288,8 @@ class Superstep:
         self._tasks: tuple[Task, ...] = ()
         self._results: list[Writes | None] = []
         self._errors: dict[int, Exception] = {}
+        # What the run failed with, if it did.
+        self._failure: Exception | None = None
         self._paused: dict[int, Reasons] = {}
         # The places of tasks of which a row is stored.
         self._rows: set[int] = set()
@@ -308,7 +311,7 @@ class Superstep:
     @property
     def ended_well(self) -> bool:
         """Whether the run is over, and neither failed nor waits."""
-        return self._phase is Phase.FINISHED and not self._errors and not self._paused and not self.pauses
+        return self._phase is Phase.FINISHED and not self._failure and not self._paused and not self.pauses
 
     @property
     def misfit(self) -> Exception | None:
@@ -426,6 +429,12 @@ class Superstep:
             results[place] = event.writes
             if not self._outstanding and not self._errors and not self._paused:
                 return emitted + self._barrier() if emitted else self._barrier()
+        elif type(event) is TaskPaused and self._edits:
+            self._errors[place] = InvalidUpdateError(
+                f"graph {self._network.name!r} was to be updated as node {task.node.name!r}, a conditional edge of "
+                "which asks something, and an update from outside can't wait for an answer: say by another as_node "
+                "what follows"
+            )
         elif type(event) is TaskPaused:
             self._paused[place] = event.reasons
             if event.error is not None:
@@ -482,7 +491,9 @@ class Superstep:
         is_input = self._tasks[0].node is network.start
         try:
             rule = consuming if triggers else barrier
-            changed, heard, fired = rule(network, self.values, self._heard, self._fading, self._tasks, results)
+            # What a due task reads stays as it is while the state is only edited.
+            fading = self._fading if self._stays is None else ()
+            changed, heard, fired = rule(network, self.values, self._heard, fading, self._tasks, results)
         except PregelError as error:
             return self._torn(error)
         before = {name: self.values.get(name, MISSING) for name in changed} if self._stored else {}
@@ -572,17 +583,29 @@ class Superstep:
         return (commit, *told)
 
     def _added(self, results: Sequence[Writes]) -> Iterator[Task]:
-        """Yield the tasks that an edit of the state adds to those that stay due."""
-        nodes = dict.fromkeys(name for writes in results for name in writes.goto)
+        """Yield the tasks that an edit adds to those that stay due; a deferred one waits with the others."""
+        known, stays = self._network.nodes, self._stays or ()
+        due = {task.node.name for task in stays if task.arg is MISSING}
+        names = dict.fromkeys(name for writes in results for name in writes.goto if name not in due)
         sends = [send for writes in results for send in writes.sends]
-        first = len(self._stays or ())
-        for task in tasks_of(self._network, self.step + 1, [self._network.nodes[name] for name in nodes], sends):
-            yield task._replace(place=first + task.place)
+        waits = stays or self._held
+        held = [name for name in names if waits and known[name].defer]
+        packets = [send for send in sends if waits and known[send.node].defer]
+        if held or packets:
+            self._held = Due([*self._held.nodes, *held], [*self._held.sends, *packets])
+        ready = [known[name] for name in names if name not in held]
+        for task in tasks_of(self._network, self.step + 1, ready, [send for send in sends if send not in packets]):
+            yield task._replace(place=len(stays) + task.place)
 
     def _torn(self, error: PregelError) -> tuple[Command, ...]:
         """Finish a run whose barrier failed: nothing is changed, and all tasks of the superstep are due again."""
+        finish = self._fail(error)
+        return (DropTasks(self.step), finish) if self._rows else (finish,)
+
+    def _fail(self, error: Exception) -> Finish:
         self._phase = Phase.FINISHED
-        return (DropTasks(self.step), Finish(error)) if self._rows else (Finish(error),)
+        self._failure = error
+        return Finish(error)
 
     def _twice(self, tasks: Sequence[Task]) -> PregelError | None:
         """Return what is wrong if a graph that remembers its runs would run twice at once."""
@@ -683,12 +706,11 @@ class Superstep:
         )
         if "starved-join" in self._network.allowed:
             return (Warn(message), Finish())
-        return (Finish(StarvedJoinError(message, dict(self.values))),)
+        return (self._fail(StarvedJoinError(message, dict(self.values))),)
 
     def _exhausted(self, tasks: Sequence[Task]) -> Finish:
-        self._phase = Phase.FINISHED
         due = ", ".join(dict.fromkeys(repr(task.node.name) for task in tasks))
-        return Finish(
+        return self._fail(
             GraphRecursionError(
                 f"graph {self._network.name!r} has run {self._limit} supersteps, its recursion_limit, and {due} would "
                 "run next. Give the loop a way to END, or raise config={'recursion_limit': ...}; "
@@ -699,11 +721,10 @@ class Superstep:
 
     def _failed(self) -> Finish:
         """Finish a run in which tasks failed: one error is raised as it is, several as a group in task order."""
-        self._phase = Phase.FINISHED
         errors = [self._errors[place] for place in sorted(self._errors)]
         if len(errors) == 1:
-            return Finish(errors[0])
-        return Finish(
+            return self._fail(errors[0])
+        return self._fail(
             ExceptionGroup(
                 f"{len(errors)} tasks of superstep {self.step} of graph {self._network.name!r} failed", errors
             )

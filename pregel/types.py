@@ -147,7 +147,8 @@ class StateSnapshot(NamedTuple):
     next: tuple[str, ...]
     #: Names this checkpoint; give it to `invoke` or `get_state` to go back to it.
     config: Mapping[str, Any]
-    #: "source" ("input", "loop", "update"), "step", and what the run's config had as metadata.
+    #: "source" ("input", "loop", "update", "fork"), "step", what the run's config had as metadata, and where there is
+    #: something to tell "dropped" (due nodes that were left behind) and "pause" (a `Breakpoint`).
     metadata: Mapping[str, Any] | None
     created_at: str | None
     parent_config: Mapping[str, Any] | None

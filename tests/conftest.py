@@ -8,6 +8,8 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pregel.checkpoint.memory import InMemorySaver
+from pregel.checkpoint.sqlite import SqliteSaver
 from tests.postgres import binaries, running_server
 
 settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,6 +65,13 @@ def door(request):
 def loop(request):
     """Each way to run a graph on an event loop, in turn."""
     return Door(request.param)
+
+
+@pytest.fixture(params=[InMemorySaver, lambda: SqliteSaver(":memory:")], ids=["memory", "sqlite"])
+def saver(request):
+    """An empty checkpointer in memory of each kind, in turn."""
+    with request.param() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import count
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from pregel.checkpoint.base import Advance, BranchRow, CheckpointRow, OpenBranch, PutCheckpoint
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pregel.checkpoint.base import Checkpointer, Lease, Lineage, Write
+    from pregel.checkpoint.recorder import Recorder
     from pregel.types import Durability
 
 __all__ = ["LATEST", "Claim", "lineage_of"]
@@ -52,11 +54,12 @@ class Claim:
         #: Whether a commit may wait for a disk or a network.
         self.blocking = saver.blocking and self.group is None
         # What a run that writes at its end has to write then, by graph.
-        self.pending: dict[Any, Any] = {}
+        self.pending: dict[Recorder, None] = {}
         # What such a run goes on from where a graph inside it has a history of its own, by namespace.
         self.remembered: dict[tuple[str, ...], Any] = {}
         # What opens the branch of a run that begins at an old checkpoint, until that is written.
         self.opening: list[Write] = []
+        self.opens = Lock()
         #: Where several supersteps are one transaction: their writes so far.
         self.together: list[Write] | None = None
 
@@ -122,8 +125,13 @@ class Claim:
 
     def write_now(self, writes: Sequence[Write]) -> None:
         """Write one transaction."""
-        self.saver.write(self.thread_id, self.lease.token, [*self.opening, *writes])
-        self.opening = []
+        if self.opening:
+            with self.opens:  # graphs that run side by side commit in threads, and one of them opens the branch
+                if self.opening:
+                    self.saver.write(self.thread_id, self.lease.token, [*self.opening, *writes])
+                    self.opening = []
+                    return
+        self.saver.write(self.thread_id, self.lease.token, writes)
 
     def flush(self) -> None:
         """Wait until everything that was committed is written."""
@@ -145,15 +153,38 @@ class Claim:
             elif self.together:
                 self.write_now(self.together)
             elif self.pending:
-                # Graphs inside first: what a checkpoint of the outermost one sees of them is what came before it.
-                order = sorted(self.pending, key=lambda recorder: -len(recorder.namespace))
-                writes = [write for recorder in order for write in recorder.remaining()]
+                writes = [write for recorder in in_order(list(self.pending)) for write in recorder.remaining()]
                 self.pending.clear()
                 if writes:
                     self.write_now(writes)
         finally:
             keeper.drop(self.lease.token)
             self.saver.release(self.thread_id, self.lease.token)
+
+
+def in_order(recorders: Sequence[Recorder]) -> list[Recorder]:
+    """Return the graphs of a run that writes at its end in the order in which they are written.
+
+    What a checkpoint sees of the graphs inside is what was written before it. So a graph stands before the one around
+    it, unless it has gone on in a superstep that is still open there.
+    """
+    known = set(recorders)
+    inner: dict[Recorder | None, list[Recorder]] = {}
+    for recorder in recorders:
+        around = recorder.around
+        inner.setdefault(around if around in known else None, []).append(recorder)
+
+    def walk(recorder: Recorder) -> Iterator[Recorder]:
+        children = inner.get(recorder, [])
+        for child in children:
+            if child.written_at != recorder.step:
+                yield from walk(child)
+        yield recorder
+        for child in children:
+            if child.written_at == recorder.step:
+                yield from walk(child)
+
+    return [each for top in inner.get(None, ()) for each in walk(top)]
 
 
 def lineage_of(branch: int, seq: int, branches: Sequence[BranchRow]) -> tuple[tuple[int, int], ...]:

@@ -11,7 +11,7 @@ from typing import Final
 from pregel.errors import InvalidIdError
 from pregel.text import show
 
-__all__ = ["PACKED_LIMIT", "bounds", "pack", "unpack"]
+__all__ = ["bounds", "pack", "unpack"]
 
 #: Bytes of one packed tuple: what every database can index (a B-tree page of PostgreSQL takes 2,704 at most).
 PACKED_LIMIT: Final = 2_600

@@ -76,7 +76,7 @@ class Thread:
         self.branches: dict[int, BranchRow] = {}
         self.lines: dict[tuple[int, Namespace], Line] = {}
 
-    def outermost(self, namespace: Namespace) -> list[Line]:
+    def on_branches(self, namespace: Namespace) -> list[Line]:
         """Return what a namespace has on each branch."""
         return [line for (_, own), line in self.lines.items() if own == namespace]
 
@@ -167,7 +167,7 @@ class InMemorySaver(Checkpointer):
     def latest(self, thread_id: str) -> CheckpointRow | None:
         """Return the newest checkpoint of the outermost graph, on whatever branch."""
         with self._lock:
-            newest = [line.checkpoints[-1] for line in self._thread(thread_id).outermost(()) if line.checkpoints]
+            newest = [line.checkpoints[-1] for line in self._thread(thread_id).on_branches(()) if line.checkpoints]
             return max(newest, key=by_seq, default=None)
 
     def head(self, thread_id: str, branch: int, namespace: Namespace) -> int | None:
@@ -212,7 +212,7 @@ class InMemorySaver(Checkpointer):
         """Return the checkpoints of a namespace on all branches, newest first: see `Checkpointer`."""
         with self._lock:
             found = []
-            for line in self._thread(thread_id).outermost(namespace):
+            for line in self._thread(thread_id).on_branches(namespace):
                 rows = line.checkpoints
                 end = len(rows) if before is None else bisect_left(rows, before, key=by_seq)
                 found += rows[0 if limit is None else max(end - limit, 0) : end]
@@ -331,9 +331,9 @@ def make(thread: Thread, thread_id: str, write: Write, undo: Undo) -> None:
         undo.append((put_head, line, line.step, line.seq))
         line.step, line.seq = step, seq
     elif kind is PutCheckpoint or kind is PutValue:
-        row: CheckpointRow | ValueRow = write[0]  # type: ignore[assignment]
+        row: CheckpointRow | ValueRow = write[0]  # type: ignore[assignment]  # of one of these two writes
         line = line_of(thread, row.branch, row.namespace, undo)
-        rows: list[Any] = line.checkpoints if kind is PutCheckpoint else line.values[row.field]  # type: ignore[union-attr]
+        rows: list[Any] = line.checkpoints if kind is PutCheckpoint else line.values[row.field]  # type: ignore[union-attr]  # a value
         if not rows or rows[-1].seq < row.seq:
             undo.append((take_out, rows, row))
             rows.append(row)

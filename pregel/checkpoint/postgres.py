@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pregel.checkpoint.schema import Cursor
 
-__all__ = ["PostgresSaver"]
+__all__ = ["PostgresSaver", "make_tables"]
 
 T = TypeVar("T")
 NOW: Final = "SELECT EXTRACT(EPOCH FROM clock_timestamp())::float8"
@@ -50,9 +50,7 @@ class PostgresSaver(SqlSaver):
 
     def __init__(self, dsn: str, *, min_size: int = 1, max_size: int = 10) -> None:
         super().__init__()
-        place = f"the database {conninfo_to_dict(dsn).get('dbname', '')!r}"
-        with psycopg.connect(dsn, autocommit=True) as connection:  # not of the pool, which would try for half a minute
-            transact(connection, sql.BEGIN_WRITE, lambda cursor: prepare(cursor, place), None)
+        make_tables(dsn, "checkpoints", MIGRATIONS)
         self._pool = ConnectionPool(
             dsn,
             min_size=min_size,
@@ -136,7 +134,18 @@ def configure(connection: psycopg.Connection[Any]) -> None:
         connection.execute(setting)
 
 
-def prepare(cursor: Cursor, place: str) -> None:
-    """Make the tables, one connection at a time."""
-    cursor.execute(ONE_AT_A_TIME)
-    migrate(cursor, POSTGRES_TYPES, "checkpoints", MIGRATIONS, place)
+def make_tables(dsn: str, part: str, migrations: Sequence[Sequence[str]]) -> None:
+    """Bring the tables of a part of the library to the newest version, one connection at a time.
+
+    Raises:
+        psycopg.OperationalError: No connection can be made; at once, where a pool would try for half a minute.
+        DecodeError: A newer release of the library wrote the tables.
+    """
+
+    def work(cursor: Cursor) -> None:
+        cursor.execute(ONE_AT_A_TIME)
+        migrate(cursor, POSTGRES_TYPES, part, migrations, place)
+
+    place = f"the database {conninfo_to_dict(dsn).get('dbname', '')!r}"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        transact(connection, sql.BEGIN_WRITE, work, None)

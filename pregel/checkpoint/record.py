@@ -149,7 +149,7 @@ def pack_barrier(  # noqa: C901, PLR0912 - a branch for each thing that may be t
         frame[ESCAPES] = [command_part(each, codec) for each in command.escapes]
     if owner is not None:
         frame[OWNER] = owner
-    return msgpack.packb(frame)  # type: ignore[no-any-return]
+    return msgpack.packb(frame)  # type: ignore[no-any-return]  # msgpack has no types
 
 
 def forked(data: bytes, branch: int, step: int) -> bytes:
@@ -167,7 +167,7 @@ def forked(data: bytes, branch: int, step: int) -> bytes:
         frame: dict[int, Any] = msgpack.unpackb(data, strict_map_key=False)
         frame[SOURCE] = SOURCES.index("fork")
         frame[PARENT] = (branch, step)
-        return msgpack.packb(frame)  # type: ignore[no-any-return]
+        return msgpack.packb(frame)  # type: ignore[no-any-return]  # msgpack has no types
     except Exception as error:
         raise DecodeError(f"a stored checkpoint is no record of this library: {error}") from error
 
@@ -227,7 +227,7 @@ def pack_task(outcome: Outcome, answers: Mapping[str, Any], codec: Codec) -> byt
         kind = FAILED
         body = describe(outcome)
     kept = {name: codec.encode(value, f"the answer to {name}") for name, value in answers.items()}
-    return msgpack.packb([kind, body, kept])  # type: ignore[no-any-return]
+    return msgpack.packb([kind, body, kept])  # type: ignore[no-any-return]  # msgpack has no types
 
 
 def unpack_task(data: bytes, codec: Codec) -> TaskRecord:

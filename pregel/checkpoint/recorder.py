@@ -114,6 +114,15 @@ class Recorder:
         self.given: dict[str, dict[int, Any]] = {}
         self.open_tasks: dict[str, CommitTask] = {}
         self.dropped = False
+        # The superstep of the graph around that was the last one to be over when this one committed something.
+        self.written_at: int | None = None
+        # The tasks that have got answers since their rows were stored.
+        self.answered: set[str] = set()
+
+    @property
+    def step(self) -> int | None:
+        """The superstep that was committed last, stored or not yet."""
+        return self.head if self.latest is None else self.latest.step
 
     def commit(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
         """Store what the machine says; durable at once or later, as the run wants it.
@@ -311,6 +320,7 @@ class Recorder:
     def keep(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
         """Take what a run commits that writes at its end: only what it leaves behind is kept."""
         self.claim.pending[self] = None
+        self.written_at = None if self.around is None else self.around.step
         if isinstance(command, CommitTask):
             self.open_tasks[command.task.id] = command
             return
@@ -346,6 +356,8 @@ class Recorder:
             writes += self.writes(command, self.given)
         elif self.dropped:
             writes += self.writes(DropTasks((self.head or 0) + 1))
+        for name in sorted(self.answered & self.rows.keys() - self.open_tasks.keys()):
+            writes.append(PutTask(self.task_row((self.head or 0) + 1, name, self.rows[name]), replaces=True))
         for task in list(self.open_tasks.values()):
             writes += self.writes(task._replace(replaces=task.task.id in self.rows))
         return writes

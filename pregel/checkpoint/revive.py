@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import Overwrite
 from pregel.errors import GraphChangedError, nearest
+from pregel.node import join_name
 from pregel.plan import Due
 from pregel.superstep import Standing
 from pregel.task import Task, Writes
@@ -14,7 +15,7 @@ from pregel.text import show
 from pregel.types import Breakpoint, Migration, Send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pregel.checkpoint.record import Record, TaskRecord
     from pregel.network import Network
@@ -101,10 +102,14 @@ def revived_standing(record: Record, network: Network, step: int, migration: Mig
         for place, due in enumerate(record.tasks)
     )
     held = Due(map(known, record.held.nodes), [Send(known(send.node), send.arg) for send in record.held.sends])
-    joins = {join.name: join for node in nodes.values() for join in node.joins}
+    before = {new: old for old, new in renamed.items()}
+    joins = {
+        join_name([before.get(name, name) for name in join.sources], before.get(join.target, join.target)): join
+        for node in nodes.values()
+        for join in node.joins
+    }
     heard = {}
-    for name, names in record.heard.items():
-        label = join_label(name, renamed)
+    for label, names in record.heard.items():
         if label not in joins:
             raise GraphChangedError(
                 f"the join {label!r} has heard from {', '.join(map(repr, sorted(names)))}, and graph {network.name!r} "
@@ -181,17 +186,6 @@ def renamed_node(name: str, network: Network, renamed: Mapping[str, str], record
             f"{nearest(found, network.nodes)} {remedy(record)}"
         )
     return found
-
-
-def join_label(name: str, renamed: Mapping[str, str]) -> str:
-    """Return the name of a join, "a+b->c", with its nodes renamed."""
-    sources, _, target = name.partition("->")
-    return f"{'+'.join(each(sources.split('+'), renamed))}->{renamed.get(target, target)}"
-
-
-def each(names: Iterable[str], renamed: Mapping[str, str]) -> list[str]:
-    """Return names as they are now."""
-    return [renamed.get(name, name) for name in names]
 
 
 def remedy(record: Record) -> str:

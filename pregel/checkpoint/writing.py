@@ -129,7 +129,7 @@ def write_all(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, writ
     for write in writes:
         kind = type(write)
         if kind is PutValue:
-            rows.append(value_row(cursor, numbers, write))  # type: ignore[arg-type]
+            rows.append(value_row(cursor, numbers, write))  # type: ignore[arg-type]  # a PutValue
             continue
         if rows:
             put_values(cursor, thread_id, rows)

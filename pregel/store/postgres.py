@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from pregel.store.sql import Executor, SqlRows, migrate
-from pregel.store.statements import POSTGRES
+from pregel.store.sql import Executor, SqlRows
+from pregel.store.statements import MIGRATIONS, POSTGRES
 from pregel.store.transaction import Rows, RowStore
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ FEWEST: Final = 1
 MOST: Final = 8
 #: How many rows of a long result are fetched at a time.
 PAGE: Final = 500
-#: Held while tables are made, so that processes which start together do not both make them. Any number will do.
-LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(7310033861)"
 
 
 class PostgresStore(RowStore):
@@ -48,10 +46,9 @@ class PostgresStore(RowStore):
             raise ImportError(
                 f"PostgresStore needs psycopg and psycopg_pool ({error}): pip install 'pregel[postgres]'"
             ) from error
-        # Not by the pool, which tries again for half a minute before it says why it can't connect.
-        with psycopg.connect(dsn) as connection:
-            connection.execute(LOCK_SCHEMA)
-            migrate(PostgresExecutor(connection), POSTGRES)
+        from pregel.checkpoint.postgres import make_tables  # noqa: PLC0415 - needs the extra
+
+        make_tables(dsn, "items", MIGRATIONS)
         self._levels = psycopg.IsolationLevel
         self._pool: ConnectionPool[Connection[tuple[Any, ...]]] = ConnectionPool(
             dsn, min_size=FEWEST, max_size=MOST, open=True, name="pregel-store"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pregel.store.base import Namespace
     from pregel.store.statements import Statements
 
-__all__ = ["Executor", "SqlRows", "migrate"]
+__all__ = ["Executor", "SqlRows"]
 
 
 class Executor(ABC):
@@ -52,7 +52,7 @@ class SqlRows(Rows):
         """
         row = self._run.one(self._sql.reserve, (count,))
         if row is None:
-            raise DecodeError("the table store_versions is empty: somebody deleted the row that counts versions")
+            raise DecodeError("the table pregel_item_counter is empty: somebody deleted the row that counts versions")
         return int(row[0]) - count + 1
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -86,28 +86,5 @@ class SqlRows(Rows):
 
 
 def row_of(found: tuple[Any, ...]) -> Row:
-    """Return a row of the table `store_items`."""
+    """Return a row of the table `pregel_items`."""
     return Row(unpack(found[0]), *found[1:])
-
-
-def migrate(executor: Executor, statements: Statements) -> None:
-    """Bring the tables to the version that this release knows, in the transaction that is open.
-
-    Raises:
-        DecodeError: They are of a later one.
-    """
-    executor.one(statements.create_schema)
-    row = executor.one(statements.read_schema)
-    version = 0 if row is None else int(row[0])
-    known = len(statements.migrations)
-    if version > known:
-        raise DecodeError(
-            f"the store's tables are of version {version}, and this release knows versions up to {known}: they were "
-            "written by a later release of pregel. Use that one"
-        )
-    if row is not None and version == known:
-        return
-    for step in statements.migrations[version:]:
-        for text in step:
-            executor.one(text)
-    executor.one(statements.first_schema if row is None else statements.next_schema, (known,))

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from contextlib import closing, contextmanager
-from os import PathLike, fspath
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from pregel.errors import InvalidConfigError, nearest
-from pregel.store.sql import Executor, SqlRows, migrate
-from pregel.store.statements import SQLITE
+from pregel.checkpoint.files import Synchronous, open_file
+from pregel.store.sql import Executor, SqlRows
+from pregel.store.statements import MIGRATIONS, SQLITE
 from pregel.store.transaction import Rows, RowStore
-from pregel.text import show
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Generator, Iterator, Sequence
+    from os import PathLike
 
 __all__ = ["SqliteStore"]
 
 #: Seconds that a transaction waits for one of another connection or process.
 BUSY_SECONDS: Final = 30.0
-#: Seconds until the write-ahead log is asked for again.
-RETRY_SECONDS: Final = 0.005
-JOURNAL: Final = "PRAGMA journal_mode=WAL"
-#: How much of a commit reaches the disk before it counts: FULL outlives a power cut, NORMAL a killed process.
-SYNCHRONOUS: Final = {"FULL": "PRAGMA synchronous=FULL", "NORMAL": "PRAGMA synchronous=NORMAL"}
 
 
 class SqliteStore(RowStore):
@@ -41,27 +34,14 @@ class SqliteStore(RowStore):
     Raises:
         DecodeError: The tables were written by a later release.
         InvalidConfigError: `synchronous` is neither.
-        sqlite3.Error: The file can't be opened.
+        sqlite3.Error: The file can't be opened, or is no database.
     """
 
-    def __init__(self, path: str | PathLike[str], *, synchronous: str = "FULL") -> None:
-        if synchronous not in SYNCHRONOUS:
-            raise InvalidConfigError(
-                f"synchronous is one of {', '.join(SYNCHRONOUS)}, not {show(synchronous)}."
-                f"{nearest(synchronous, SYNCHRONOUS)}"
-            )
+    def __init__(self, path: str | PathLike[str], *, synchronous: Synchronous = "FULL") -> None:
         self._lock = Lock()
-        self._connection = sqlite3.connect(
-            fspath(path), timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        self._connection = open_file(
+            path, synchronous=synchronous, busy_timeout=BUSY_SECONDS, part="items", migrations=MIGRATIONS
         )
-        try:
-            self._connection.execute(SYNCHRONOUS[synchronous]).close()
-            self._write_ahead()
-            with self._begun("BEGIN IMMEDIATE") as executor:
-                migrate(executor, SQLITE)
-        except BaseException:
-            self._connection.close()
-            raise
 
     def close(self) -> None:
         """Close the file, when the transaction that is open has ended."""
@@ -73,19 +53,6 @@ class SqliteStore(RowStore):
         """Begin a transaction: see `RowStore`."""
         with self._begun("BEGIN IMMEDIATE" if writes else "BEGIN") as executor:
             yield SqlRows(executor, SQLITE)
-
-    def _write_ahead(self) -> None:
-        """Switch to the write-ahead log. SQLite does not wait by itself for another that does so at the same time."""
-        deadline = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                self._connection.execute(JOURNAL).close()
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(RETRY_SECONDS)
-            else:
-                return
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[Executor]:

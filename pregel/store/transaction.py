@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = ["ANY_LABEL", "RowStore", "Rows"]
+__all__ = ["RowStore", "Rows"]
 
 Thing = TypeVar("Thing")
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 from pregel.lazy import lazily
 
 if TYPE_CHECKING:
-    from pregel.testing.conformance import check_checkpointer
+    from pregel.testing.conformance import ConformanceError, check_checkpointer
     from pregel.testing.faults import FaultySaver, StorageFault, crash_at, points_passed
     from pregel.testing.laws import MissingExtraError, ReducerLawError, check_reducer
     from pregel.testing.nodes import NodeRun, UnknownNodeError, run_node
     from pregel.testing.scheduler import SeededRun, run_seeded
-    from pregel.testing.store_conformance import StoreConformanceError, check_store
+    from pregel.testing.store_conformance import check_store
     from pregel.testing.tracing import trace
 
 __all__ = [
+    "ConformanceError",
     "FaultySaver",
     "MissingExtraError",
     "NodeRun",
     "ReducerLawError",
     "SeededRun",
     "StorageFault",
-    "StoreConformanceError",
     "UnknownNodeError",
     "check_checkpointer",
     "check_reducer",
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ConformanceError": "pregel.testing.conformance",
     "FaultySaver": "pregel.testing.faults",
     "MissingExtraError": "pregel.testing.laws",
     "NodeRun": "pregel.testing.nodes",
     "ReducerLawError": "pregel.testing.laws",
     "SeededRun": "pregel.testing.scheduler",
     "StorageFault": "pregel.testing.faults",
-    "StoreConformanceError": "pregel.testing.store_conformance",
     "UnknownNodeError": "pregel.testing.nodes",
     "check_checkpointer": "pregel.testing.conformance",
     "check_reducer": "pregel.testing.laws",

@@ -163,7 +163,7 @@ class FaultySaver(Checkpointer):
         return self._operate(self.saver.head, thread_id, branch, namespace)
 
     def origin(self, thread_id: str) -> str:
-        """Return the id under which the rows of a thread were sealed."""
+        """See `Checkpointer`."""
         return self._operate(self.saver.origin, thread_id)
 
     def last_seq(self, thread_id: str) -> int:

@@ -1,6 +1,6 @@
 """What every store has to do, as checks that anybody's own store can be held against.
 
-Each check takes a store that is new and empty, and raises `StoreConformanceError` where it does something else.
+Each check takes a store that is new and empty, and raises `ConformanceError` where it does something else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pregel.errors import (
     EncodeError,
     InvalidIdError,
     InvalidOpError,
-    PregelError,
     SemanticSearchError,
 )
 from pregel.store.base import (
@@ -26,6 +25,7 @@ from pregel.store.base import (
     PutOp,
     SearchOp,
 )
+from pregel.testing.conformance.kit import ConformanceError, collect, expect
 from pregel.text import shortened
 
 if TYPE_CHECKING:
@@ -33,40 +33,30 @@ if TYPE_CHECKING:
 
     from pregel.store.base import BaseStore
 
-__all__ = ["CHECKS", "StoreConformanceError", "check_store"]
+__all__ = ["CHECKS", "check_store"]
 
 #: Names that a store which splices or splits them takes for something else.
 HOSTILE: Final = (
     "a.b", "a%", "a_", "%", "_", "*", ":", "'", '"', "\\", "/", "?", "%s", "%(a)s", "a b", " ", "\n", "A", "a", "é",
-    normalize("NFD", "é"), "\U0001f600", "\uffff", "'; DROP TABLE store_items; --", "null", "0",
+    normalize("NFD", "é"), "\U0001f600", "\uffff", "'; DROP TABLE pregel_items; --", "null", "0",
 )  # fmt: skip
 
 
-class StoreConformanceError(PregelError, AssertionError):
-    """A store does something else than a store has to do; the message names the check."""
-
-
 def check_store(make: Callable[[], BaseStore]) -> None:
-    """Hold a store against every check of `CHECKS`.
+    """Run every check of `CHECKS` against stores of one kind.
 
     Args:
         make: Gives a new and empty store; each is closed after its check.
 
     Raises:
-        StoreConformanceError: A check fails.
+        ExceptionGroup: Of what the checks that failed raised, each with the name of its check as a note.
     """
-    for check in CHECKS:
+
+    def run(check: Callable[[BaseStore], None]) -> None:
         with make() as store:
-            try:
-                check(store)
-            except StoreConformanceError as error:
-                raise StoreConformanceError(f"{type(store).__name__} fails {check.__name__}: {error}") from error
+            check(store)
 
-
-def expect(found: object, wanted: object, what: str) -> None:
-    """Check that something is what it has to be."""
-    if found != wanted:
-        raise StoreConformanceError(f"{what} is {shortened(found, 200)}, and has to be {shortened(wanted, 200)}")
+    collect(CHECKS, run)
 
 
 def expect_error(
@@ -78,8 +68,8 @@ def expect_error(
     except error:
         return
     except Exception as other:
-        raise StoreConformanceError(f"{what} raises {other!r}, and has to raise {error.__name__}") from other
-    raise StoreConformanceError(f"{what} returns {shortened(result)}, and has to raise {error.__name__}")
+        raise ConformanceError(f"{what} raises {other!r}, and has to raise {error.__name__}") from other
+    raise ConformanceError(f"{what} returns {shortened(result)}, and has to raise {error.__name__}")
 
 
 def values(store: BaseStore, *names: str) -> dict[tuple[tuple[str, ...], str], Any]:
@@ -99,7 +89,7 @@ def check_gives_back_what_was_put(store: BaseStore) -> None:
     store.put(("a", "b"), "k", value)
     item = store.get(("a", "b"), "k")
     if item is None:
-        raise StoreConformanceError("an item that was put is not there")
+        raise ConformanceError("an item that was put is not there")
     expect((item.namespace, item.key), (("a", "b"), "k"), "where it is")
     expect(item.value, value, "its value")
     expect(type(item.value["tuple"]), tuple, "the type of a tuple")
@@ -133,7 +123,7 @@ def check_replaces(store: BaseStore) -> None:
     store.put(("a",), "k", {"x": 2})
     second = store.get(("a",), "k")
     if first is None or second is None:
-        raise StoreConformanceError("an item that was put is not there")
+        raise ConformanceError("an item that was put is not there")
     expect(second.value, {"x": 2}, "the new value")
     expect(second.created_at, first.created_at, "created_at after a second put")
     expect(second.updated_at.utcoffset(), timedelta(0), "the zone of updated_at")
@@ -435,7 +425,7 @@ def check_is_the_same_on_an_event_loop(store: BaseStore) -> None:
             await store.aput(("a", "c"), "k", {}, expected=0)
         except ConcurrentPutError:
             return
-        raise StoreConformanceError("a second first put is stored, and has to raise ConcurrentPutError")
+        raise ConformanceError("a second first put is stored, and has to raise ConcurrentPutError")
 
     anyio.run(main)
 

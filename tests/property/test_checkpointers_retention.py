@@ -23,7 +23,7 @@ from pregel.checkpoint.memory import InMemorySaver
 from pregel.checkpoint.retention import CheckpointMark, ValueMark, spare
 from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.errors import ConcurrentRunError
-from pregel.testing.conformance import EVERYTHING, everything, lease
+from pregel.testing.conformance.kit import EVERYTHING, everything, lease
 
 NAMESPACES = [(), ("a",), ("a", "b"), ("ab",)]
 FIELDS = ["x", "y"]

@@ -69,8 +69,8 @@ def emptied(store, dsn):
     import psycopg
 
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("DELETE FROM store_items")
-        connection.execute("UPDATE store_versions SET last = 0")
+        connection.execute("DELETE FROM pregel_items")
+        connection.execute("UPDATE pregel_item_counter SET last = 0")
     yield store
 
 

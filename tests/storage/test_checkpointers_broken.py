@@ -13,7 +13,8 @@ from pregel.checkpoint.base import Advance, PutTask, PutValue
 from pregel.checkpoint.memory import InMemorySaver, Thread, make
 from pregel.checkpoint.owner import is_dead, new_lease
 from pregel.checkpoint.sqlite import SqliteSaver
-from pregel.testing.conformance import CHECKS, Run, check_checkpointer
+from pregel.testing.conformance import CHECKS, check_checkpointer, keeping, leases, reading, writing
+from pregel.testing.conformance.kit import Run
 from pregel.testing.faults import FaultySaver, StorageFault, crash_at, points_passed
 
 
@@ -239,12 +240,11 @@ def test_the_suite_passes_a_checkpointer_that_is_right():
 
 
 def test_every_check_is_listed_once():
-    from pregel.testing import conformance
-
     defined = [
         value
-        for value in vars(conformance).values()
-        if getattr(value, "__annotations__", {}).get("make") == "Make" and value is not check_checkpointer
+        for module in (leases, writing, reading, keeping)
+        for value in vars(module).values()
+        if getattr(value, "__annotations__", {}).get("make") == "Make"
     ]
     assert list(CHECKS) == defined
 
@@ -306,7 +306,7 @@ def test_a_point_that_is_not_there_is_refused():
 CRASHING = """
 import sys
 from pregel.checkpoint.owner import is_dead, new_lease
-from pregel.testing.conformance import Run
+from pregel.testing.conformance.kit import Run
 from pregel.testing.faults import crash_at
 if sys.argv[1] == "sqlite":
     from pregel.checkpoint.sqlite import SqliteSaver

@@ -25,7 +25,8 @@ from pregel.checkpoint.schema import (
 from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.checkpoint.writing import REMEMBERED, key
 from pregel.errors import ConcurrentRunError, DecodeError, InvalidConfigError, InvalidIdError
-from pregel.testing.conformance import CHECKS, EVERYTHING, HOSTILE, Run, check_checkpointer, everything
+from pregel.testing.conformance import CHECKS, check_checkpointer
+from pregel.testing.conformance.kit import EVERYTHING, HOSTILE, Run, everything
 
 
 def postgres_saver(dsn, **options):
@@ -143,7 +144,7 @@ def test_all_sql_that_reaches_postgres_is_constant(postgres, monkeypatch):
 
 def test_no_constant_is_out_of_use():
     used = set()
-    for part in ("sql", "writing", "sqlite", "postgres"):
+    for part in ("sql", "writing", "files", "sqlite", "postgres"):
         text = Path(module.__file__).with_name(f"{part}.py").read_text(encoding="utf-8")
         used |= {name for name in vars(sql) if f"sql.{name}" in text}
     own = {name for name, value in vars(sql).items() if name.isupper() and not name.startswith("_")}
@@ -466,7 +467,7 @@ def test_older_tables_are_brought_up_to_date_in_one_transaction(place, monkeypat
 WRITING = """
 import sys
 from pregel.errors import ConcurrentRunError
-from pregel.testing.conformance import Run, alive, lease
+from pregel.testing.conformance.kit import Run, alive, lease
 if sys.argv[1] == "sqlite":
     from pregel.checkpoint.sqlite import SqliteSaver
     saver = SqliteSaver(sys.argv[2], synchronous="NORMAL", busy_timeout=30)
