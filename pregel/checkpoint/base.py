@@ -93,7 +93,7 @@ class TaskRow(NamedTuple):
 
 
 class BranchRow(NamedTuple):
-    """Where a branch begins: it sees the rows of its parent up to `fork_seq`. Branch 0 has no row."""
+    """Where a branch begins: it sees the rows of its parent up to `fork_seq`. Branch 0 has no row and is always taken."""
 
     branch: int
     parent: int
@@ -116,7 +116,8 @@ class ThreadInfo(NamedTuple):
 class Advance(NamedTuple):
     """Move a head, if it is where the writer believes it to be; else `ConcurrentRunError` and nothing is written.
 
-    Along a head `step` and `seq` grow together; a `step` is at least 0, a `seq` at least 1 and less than 2**32.
+    Along a head `step` and `seq` grow together; a `step` is at least 0, a `seq` at least 1 and less
+    than 2**32, and it is used once in a thread.
     """
 
     branch: int
