@@ -93,7 +93,7 @@ class TaskRow(NamedTuple):
 
 
 class BranchRow(NamedTuple):
-    """Where a branch begins: it sees the rows of its parent up to `fork_seq`. Branch 0 has no row and is always taken."""
+    """Where a branch begins: it sees the rows of its parent up to `fork_seq`. Branch 0 has none, and is taken."""
 
     branch: int
     parent: int
