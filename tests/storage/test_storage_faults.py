@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from pregel import START, Command, StateGraph, interrupt
 from pregel.checkpoint.memory import InMemorySaver
 from pregel.checkpoint.owner import new_lease
+from pregel.checkpoint.postgres import PostgresSaver
 from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.testing.faults import FaultySaver, StorageFault
 
@@ -130,6 +131,20 @@ def test_every_operation_in_turn_on_a_file(tmp_path):
         assert values_of(graph) == reference
     for saver in made:
         saver.close()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_every_operation_in_turn_on_a_server(postgres, after):
+    with PostgresSaver(postgres) as saver:
+
+        def make():
+            saver.delete_thread("t")
+            return saver
+
+        for operation, _, reference, expected in every_fault(make, "sync", after=after):
+            graph = graph_in(saver, "sync", Counter())
+            assert to_the_end(graph) == expected, operation
+            assert values_of(graph) == reference
 
 
 def test_a_claim_of_which_the_answer_was_lost_holds_nothing():
