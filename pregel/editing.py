@@ -70,7 +70,7 @@ class Edit(Session):
         if self.address.namespace:
             opening = self.begin_child(claim)
         else:
-            opening, found = self.begin_thread(())
+            opening, found = self.begin_thread()
             if not found:
                 return self.performed(self.supersteps.pop(), {}, 0, None)
         recorder: Recorder = self.recorder  # type: ignore[assignment]  # since the opening

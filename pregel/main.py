@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pregel.lowlevel import ChannelNode, NodeBuilder
     from pregel.network import Network
     from pregel.persistence import Persistence
+    from pregel.store.base import BaseStore
     from pregel.superstep import Emit
     from pregel.types import (
         Durability,
@@ -94,7 +95,7 @@ class Pregel(Stateful, Generic[ResultT]):
         executor: ExecutorName = "thread",
         on_failure: OnFailure = "finish",
         checkpointer: Checkpointer | bool | None = None,
-        store: Any = None,
+        store: BaseStore | None = None,
         durability: Durability | GroupCommit = "sync",
         on_busy: OnBusy = "reject",
         interrupt_before: Sequence[str] | str | None = None,

@@ -36,17 +36,16 @@ INTERRUPT_ID: Final = re.compile(r".*\d+:\d+:.+#\d+", re.DOTALL)
 
 
 def row_at(saver: Checkpointer, address: Address) -> CheckpointRow | None:
-    """Return the checkpoint that an address names: the newest one if it names none; None where there is none at all.
+    """Return the checkpoint that an address names, or None where it names none and there is none.
+
+    Without a step it is the newest one of the outermost graph; one of a graph inside is always named by its step.
 
     Raises:
         CheckpointNotFoundError: There is no such checkpoint.
     """
     thread_id, namespace = address.thread_id, address.namespace
     if address.checkpoint is None:
-        if not namespace:
-            return saver.latest(thread_id)
-        newest = saver.checkpoints(thread_id, namespace, limit=1)
-        return newest[0] if newest else None
+        return saver.latest(thread_id)
     branch, step = address.checkpoint
     row = saver.checkpoint(thread_id, branch, namespace, step)
     if row is None:
@@ -106,13 +105,8 @@ class Opening:
             return False
         thread_id = address.thread_id
         branches = self.saver.branches(thread_id)
-        if self.saver.head(thread_id, row.branch, row.namespace) == row.step:
+        if self.saver.head(thread_id, row.branch, ()) == row.step:
             self.claim.take_branch(row.branch, branches)
-        elif row.namespace:
-            raise CheckpointNotFoundError(
-                f"the checkpoint '{row.branch}.{row.step}' of the graph {'/'.join(row.namespace)!r} is not its newest "
-                "one: a branch begins at a checkpoint of the outermost graph"
-            )
         else:
             lineage = lineage_of(row.branch, row.seq, branches)
             self.load(row, lineage)  # what can't be read is not forked

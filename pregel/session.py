@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pregel.types import Command as Resume
     from pregel.types import OnFailure
 
-__all__ = ["Session", "id_maker"]
+__all__ = ["Session"]
 
 #: Seconds between two looks at whether a thread is free.
 PATIENCE: Final = 0.02
@@ -163,7 +163,7 @@ class Session:
                 f"the config names the graph {'/'.join(self.address.namespace)!r} inside graph {self.network.name!r}: "
                 "runs begin at the outermost one"
             )
-        opening, found = self.begin_thread(())
+        opening, found = self.begin_thread()
         if updates is not None:
             commands = opening.start(updates, found=found)
         elif found:
@@ -177,10 +177,10 @@ class Session:
         self.count_steps()
         return commands
 
-    def begin_thread(self, namespace: tuple[str, ...]) -> tuple[Opening, bool]:
-        """Read what is stored of a graph on the thread; return what reads it, and whether there is anything."""
-        claim: Claim = self.claim  # type: ignore[assignment]
-        opening = self.opening(claim, namespace)
+    def begin_thread(self) -> tuple[Opening, bool]:
+        """Read what is stored of the outermost graph; return what reads it, and whether there is anything."""
+        claim: Claim = self.claim  # type: ignore[assignment]  # a run at the root has one
+        opening = self.opening(claim, ())
         found = opening.find(self.address)
         path = () if claim.branch == 0 else (f"branch-{claim.branch}",)
         self.run = replace(
