@@ -12,12 +12,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
+from pregel.commands import TaskDone, TaskFailed, TaskPaused
 from pregel.errors import GraphInterrupt, InterruptSwallowedError
 from pregel.managed import managed_values
 from pregel.mutation import check_untouched, copied
 from pregel.routing import named, path_view, routed
 from pregel.runtime import FRAME, Run, runtime_of, store_of, unanswered
-from pregel.superstep import TaskDone, TaskFailed, TaskPaused
 from pregel.task import Task, Writes, make
 from pregel.text import shortened
 from pregel.writes import interpret

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from pregel.checkpoint.base import Write
     from pregel.checkpoint.recorder import Recorder
+    from pregel.commands import Command, Standing
     from pregel.main import Pregel
     from pregel.node import Node
     from pregel.opening import Opening
-    from pregel.superstep import Command, Standing
 
 __all__ = ["Edit", "read_supersteps"]
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pregel.lowlevel import ChannelNode, NodeBuilder
     from pregel.network import Network
     from pregel.persistence import Persistence
+    from pregel.reporter import Emit
     from pregel.store.base import BaseStore
-    from pregel.superstep import Emit
     from pregel.types import (
         Durability,
         ExecutorName,

@@ -12,9 +12,9 @@ from pregel.checkpoint.claim import lineage_of
 from pregel.checkpoint.record import Record, TaskRecord, forked, pack_task, unpack_task
 from pregel.checkpoint.restore import read_journal, read_record, read_values, sealed, unsealed, unsealed_record
 from pregel.checkpoint.revive import migration_for, revived_standing, revived_task, revived_values
+from pregel.commands import CommitBarrier, Finish, TaskDone
 from pregel.errors import CheckpointNotFoundError, InvalidResumeError
 from pregel.node import EDITOR
-from pregel.superstep import CommitBarrier, Finish, Superstep, TaskDone
 from pregel.task import Task, Writes
 from pregel.types import Breakpoint, Command, Interrupt
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from pregel.checkpoint.base import Checkpointer, CheckpointRow, Write
     from pregel.checkpoint.claim import Claim
     from pregel.checkpoint.recorder import Recorder
+    from pregel.commands import Command as MachineCommand
+    from pregel.commands import Outcome, Standing
     from pregel.network import Network
     from pregel.persistence import Address, Persistence
-    from pregel.superstep import Command as MachineCommand
-    from pregel.superstep import Outcome, Standing
+    from pregel.superstep import Superstep
 
 __all__ = ["Opening", "row_at"]
 

@@ -20,7 +20,7 @@ from pregel.types import START, Interrupt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pregel.superstep import Emit
+    from pregel.reporter import Emit
     from pregel.task import Task
     from pregel.types import Breakpoint, StreamWriter
 

@@ -24,9 +24,9 @@ from pregel.errors import (
 )
 from pregel.node import EDITOR
 from pregel.persistence import UNSTORED, Address, Persistence, read_address, saver_of
-from pregel.reporter import INTERRUPT
+from pregel.reporter import INTERRUPT, Emit
 from pregel.runtime import FRAME, Run, Token, ignore
-from pregel.superstep import Emit, Superstep
+from pregel.superstep import Superstep
 from pregel.task import Task
 from pregel.writes import interpret
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     from pregel.checkpoint.claim import Claim
     from pregel.checkpoint.recorder import Recorder
+    from pregel.commands import Command
     from pregel.config import RunOptions
     from pregel.drivers.sync import Inbox
     from pregel.network import Network
     from pregel.opening import Opening
     from pregel.persistence import Format
     from pregel.runtime import Frame
-    from pregel.superstep import Command
     from pregel.types import Command as Resume
     from pregel.types import OnFailure
 

@@ -22,157 +22,36 @@ The machine emits what it was asked to emit and nothing else; a driver decides n
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pregel.barrier import barrier, consuming
 from pregel.channels.base import MISSING, Overwrite
+from pregel.commands import (
+    CommitBarrier,
+    CommitTask,
+    DropTasks,
+    Finish,
+    RunTasks,
+    Standing,
+    TaskDone,
+    TaskPaused,
+    Warn,
+)
 from pregel.errors import GraphRecursionError, IllegalEventError, InvalidUpdateError, PregelError, StarvedJoinError
 from pregel.plan import Due, plan, tasks_of, waking
 from pregel.reporter import Emit, Reporter
 from pregel.task import Task, Writes, make
-from pregel.types import Breakpoint, Interrupt
+from pregel.types import Breakpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from pregel.commands import Command, Event, Outcome, Reasons
     from pregel.network import Network
     from pregel.node import Join
     from pregel.types import OnFailure
 
-__all__ = [
-    "COMMITS",
-    "Command",
-    "CommitBarrier",
-    "CommitTask",
-    "DropTasks",
-    "Emit",
-    "Event",
-    "Finish",
-    "Outcome",
-    "RunTasks",
-    "Standing",
-    "Superstep",
-    "TaskDone",
-    "TaskFailed",
-    "TaskPaused",
-    "Warn",
-    "concluded",
-]
-
-#: Why a task or a run is paused.
-Reasons = tuple[Interrupt | Breakpoint, ...]
-#: How a task ended.
-Outcome = Writes | Exception | Reasons
-
-
-class TaskDone(NamedTuple):
-    """Event: a task ended well."""
-
-    task: Task
-    writes: Writes
-
-
-class TaskFailed(NamedTuple):
-    """Event: a task raised."""
-
-    task: Task
-    error: Exception
-
-
-class TaskPaused(NamedTuple):
-    """Event: a task waits for answers."""
-
-    task: Task
-    reasons: Reasons
-    #: An answer that it was given and does not take; the run ends with it.
-    error: Exception | None = None
-
-
-class RunTasks(NamedTuple):
-    """Command: run these tasks, and tell how each of them ended."""
-
-    tasks: tuple[Task, ...]
-
-
-class CommitTask(NamedTuple):
-    """Command: store how a task ended, for its superstep is not over, or can't be committed."""
-
-    task: Task
-    outcome: Outcome
-    #: Whether something is stored of an earlier attempt.
-    replaces: bool
-
-
-class Standing(NamedTuple):
-    """Where a run stands after a barrier, beside its values."""
-
-    #: What is due next, in order.
-    tasks: tuple[Task, ...] = ()
-    #: The deferred nodes and packets that wait.
-    held: Due = Due()  # never changed in place: a plan makes a new one
-    #: What joins have heard; those that have heard nothing are absent.
-    heard: Mapping[Join, frozenset[str]] = {}
-    #: What outputs held before they were cleared.
-    kept: Mapping[str, Any] = {}
-    #: Why the run stops here although something is due.
-    pause: Breakpoint | None = None
-
-
-class CommitBarrier(NamedTuple):
-    """Command: store what a superstep changed, and where the run stands now; the rows of its tasks go."""
-
-    step: int
-    #: What kind of superstep it was: "input", "loop" or "update".
-    source: str
-    #: The new values (`MISSING` for none), and what they replace.
-    changed: Mapping[str, Any]
-    before: Mapping[str, Any]
-    #: The fields whose value an `Overwrite` gave.
-    overwritten: frozenset[str]
-    standing: Standing
-    #: For a node of another graph: the updates of the fields that it gives back, and its commands to that graph.
-    journal: tuple[tuple[str, Any], ...] = ()
-    escapes: tuple[Any, ...] = ()
-    #: The names of due nodes that a new input leaves behind.
-    dropped: tuple[str, ...] = ()
-    #: The ids of tasks whose rows stay, for they are due still.
-    carried: tuple[str, ...] = ()
-    #: The updates of the superstep in order. What stands in one is stored anew, also where the value held it before:
-    #: its node may have changed it in place.
-    updates: tuple[tuple[str, Any], ...] = ()
-
-
-class DropTasks(NamedTuple):
-    """Command: forget how the tasks of a superstep ended: all of them are due again."""
-
-    step: int
-
-
-class Warn(NamedTuple):
-    """Command: give a `PregelWarning`."""
-
-    message: str
-
-
-class Finish(NamedTuple):
-    """Command: the run is over. Tasks that still run are cancelled; `error` is raised if there is one."""
-
-    error: Exception | None = None
-
-
-Event = TaskDone | TaskFailed | TaskPaused
-Command = RunTasks | CommitTask | CommitBarrier | DropTasks | Emit | Warn | Finish
-
-
-def concluded(commands: Sequence[Command]) -> bool:
-    """Return whether an answer ends the superstep; else other tasks of it still run."""
-    return bool(commands) and type(commands[-1]) in CONCLUSIONS
-
-
-CONCLUSIONS = (RunTasks, Finish)
-#: The commands to store something.
-COMMITS = (CommitBarrier, CommitTask, DropTasks)
-
+__all__ = ["Superstep"]
 
 NOTHING: frozenset[str] = frozenset()
 

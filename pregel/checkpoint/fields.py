@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from pregel.checkpoint.restore import Sizes
+    from pregel.commands import CommitBarrier
     from pregel.node import Field
-    from pregel.superstep import CommitBarrier
 
 __all__ = ["alike", "change", "given_back", "given_by", "is_log"]
 

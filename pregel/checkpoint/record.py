@@ -22,7 +22,7 @@ from pregel.types import Breakpoint, Command, Interrupt, Send
 
 if TYPE_CHECKING:
     from pregel.codec import Codec
-    from pregel.superstep import CommitBarrier, Outcome
+    from pregel.commands import CommitBarrier, Outcome
     from pregel.task import Task
 
 __all__ = ["DueTask", "Record", "TaskRecord", "forked", "pack_barrier", "pack_task", "unpack_record", "unpack_task"]

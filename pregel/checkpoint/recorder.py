@@ -29,8 +29,8 @@ from pregel.checkpoint.restore import (
     read_field,
     sealed,
 )
+from pregel.commands import CommitBarrier, CommitTask, DropTasks
 from pregel.errors import EncodeError
-from pregel.superstep import CommitBarrier, CommitTask, DropTasks, Superstep
 from pregel.task import make
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from pregel.checkpoint.claim import Claim
     from pregel.checkpoint.patch import Patch
     from pregel.codec import Codec
+    from pregel.commands import Command
     from pregel.network import Network
     from pregel.node import Field
-    from pregel.superstep import Command
+    from pregel.superstep import Superstep
 
 __all__ = ["Recorder"]
 

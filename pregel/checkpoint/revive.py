@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import Overwrite
+from pregel.commands import Standing
 from pregel.errors import GraphChangedError, nearest
 from pregel.node import join_name
 from pregel.plan import Due
-from pregel.superstep import Standing
 from pregel.task import Task, Writes
 from pregel.text import show
 from pregel.types import Breakpoint, Migration, Send

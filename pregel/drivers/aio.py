@@ -19,20 +19,22 @@ import anyio
 import anyio.lowlevel
 
 from pregel.attempt import attempt
+from pregel.commands import COMMITS, RunTasks, TaskDone, TaskPaused, Warn, concluded
 from pregel.drivers import workers
 from pregel.drivers.sync import SyncDriver, cancelled_inside
 from pregel.errors import PregelWarning
+from pregel.reporter import Emit
 from pregel.runtime import FRAME
-from pregel.superstep import COMMITS, Emit, RunTasks, TaskDone, TaskPaused, Warn, concluded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from pregel.commands import Command, Event
     from pregel.drivers.loops import EventLoop
     from pregel.drivers.mailbox import Mailbox
     from pregel.network import Network
     from pregel.runtime import Run
-    from pregel.superstep import Command, Event, Superstep
+    from pregel.superstep import Superstep
     from pregel.task import Task
 
 __all__ = ["AsyncDriver"]

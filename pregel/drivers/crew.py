@@ -7,13 +7,13 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from pregel.drivers import workers
+from pregel.reporter import Emit
 from pregel.runtime import FRAME
-from pregel.superstep import Emit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pregel.superstep import Event
+    from pregel.commands import Event
     from pregel.task import Task
 
 __all__ = ["Crew"]

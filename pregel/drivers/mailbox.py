@@ -11,8 +11,8 @@ import anyio
 
 if TYPE_CHECKING:
     from pregel.drivers.loops import EventLoop
+    from pregel.reporter import Emit
     from pregel.runtime import Token
-    from pregel.superstep import Emit
 
 __all__ = ["Mailbox"]
 

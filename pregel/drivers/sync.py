@@ -13,16 +13,18 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pregel.attempt import attempt
+from pregel.commands import COMMITS, RunTasks, TaskFailed, Warn, concluded
 from pregel.drivers.crew import Crew
 from pregel.errors import NodeCancelledError, PregelWarning
-from pregel.superstep import COMMITS, Emit, RunTasks, TaskFailed, Warn, concluded
+from pregel.reporter import Emit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from pregel.commands import Command, Event
     from pregel.network import Network
     from pregel.runtime import Run
-    from pregel.superstep import Command, Event, Superstep
+    from pregel.superstep import Superstep
     from pregel.task import Task
 
 __all__ = ["Inbox", "SyncDriver"]

@@ -8,18 +8,19 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING, Overwrite
+from pregel.commands import TaskFailed
 from pregel.config import merged_config, read_config
 from pregel.drivers.sync import SyncDriver
 from pregel.errors import InvalidInputError, PregelError, nearest
 from pregel.session import Session
-from pregel.superstep import TaskFailed
 from pregel.task import Task
 from pregel.text import show
 from pregel.writes import admit, fault, new_ids
 
 if TYPE_CHECKING:
+    from pregel.commands import Event
     from pregel.main import Pregel
-    from pregel.superstep import Emit, Event
+    from pregel.reporter import Emit
     from pregel.types import Send
 
 __all__ = ["NodeRun", "UnknownNodeError", "run_node"]

@@ -12,20 +12,21 @@ from queue import SimpleQueue
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from pregel.commands import concluded
 from pregel.drivers.aio import AsyncDriver
 from pregel.drivers.bridge import run_async
 from pregel.drivers.loops import current_loop
 from pregel.drivers.sync import SyncDriver
-from pregel.superstep import concluded
 from pregel.testing.tracing import recorded, task_id
 from pregel.types import StreamPart
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
+    from pregel.commands import Command
     from pregel.main import Pregel
+    from pregel.reporter import Emit
     from pregel.session import Session
-    from pregel.superstep import Command, Emit
     from pregel.task import Task
     from pregel.testing.tracing import Entry
     from pregel.types import OnFailure, StreamMode

@@ -24,28 +24,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 
+from pregel.commands import CommitBarrier, CommitTask, DropTasks, Finish, RunTasks, TaskDone, TaskPaused, Warn
 from pregel.config import read_modes
 from pregel.drivers.bridge import iterate_async, run_async
 from pregel.errors import InvalidConfigError, nearest
-from pregel.superstep import (
-    CommitBarrier,
-    CommitTask,
-    DropTasks,
-    Emit,
-    Finish,
-    RunTasks,
-    Superstep,
-    TaskDone,
-    TaskPaused,
-    Warn,
-)
+from pregel.reporter import Emit
+from pregel.superstep import Superstep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pregel.commands import Command, Event, Outcome
     from pregel.main import Pregel
     from pregel.session import Session
-    from pregel.superstep import Command, Event, Outcome
     from pregel.types import OnFailure, StreamMode
 
 __all__ = ["DriverName", "Entry", "Tracer", "recorded", "trace"]

@@ -22,6 +22,7 @@ LAYERS = (
         "pregel.barrier",
         "pregel.plan",
         "pregel.superstep",
+        "pregel.commands",
         "pregel.attempt",
         "pregel.routing",
         "pregel.managed",

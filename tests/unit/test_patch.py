@@ -9,9 +9,9 @@ from pregel.channels.base import MISSING
 from pregel.checkpoint.fields import alike, change, given_back
 from pregel.checkpoint.patch import Patch, appended, apply, difference
 from pregel.checkpoint.restore import Sizes
+from pregel.commands import CommitBarrier, Standing
 from pregel.errors import DecodeError
 from pregel.node import Field
-from pregel.superstep import CommitBarrier, Standing
 
 APPEND, SPLICE, KEYS = range(3)
 LIST = [object() for _ in range(8)]

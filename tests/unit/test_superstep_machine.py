@@ -3,10 +3,12 @@
 import pytest
 
 from pregel.channels import EphemeralValue, LastValue, NamedBarrierValue
+from pregel.commands import Finish, RunTasks, TaskDone, TaskFailed, Warn, concluded
 from pregel.errors import GraphRecursionError, IllegalEventError, InvalidConcurrentUpdateError, StarvedJoinError
 from pregel.network import Network
 from pregel.node import Code, Field, Join, Node, View
-from pregel.superstep import Emit, Finish, RunTasks, Superstep, TaskDone, TaskFailed, Warn, concluded
+from pregel.reporter import Emit
+from pregel.superstep import Superstep
 from pregel.task import Task, Writes
 from pregel.types import Send
 

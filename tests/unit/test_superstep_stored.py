@@ -4,24 +4,24 @@ import pytest
 
 from pregel.channels import BinaryOperatorAggregate, EphemeralValue, LastValue, NamedBarrierValue
 from pregel.channels.base import MISSING, Overwrite
-from pregel.errors import IllegalEventError, InvalidConcurrentUpdateError, InvalidUpdateError, StarvedJoinError
-from pregel.network import Network
-from pregel.node import EDITOR, Code, Field, Join, Node, View
-from pregel.plan import Due
-from pregel.superstep import (
+from pregel.commands import (
     CommitBarrier,
     CommitTask,
     DropTasks,
-    Emit,
     Finish,
     RunTasks,
     Standing,
-    Superstep,
     TaskDone,
     TaskFailed,
     TaskPaused,
     concluded,
 )
+from pregel.errors import IllegalEventError, InvalidConcurrentUpdateError, InvalidUpdateError, StarvedJoinError
+from pregel.network import Network
+from pregel.node import EDITOR, Code, Field, Join, Node, View
+from pregel.plan import Due
+from pregel.reporter import Emit
+from pregel.superstep import Superstep
 from pregel.task import Task, Writes
 from pregel.types import Breakpoint, Command, Interrupt, Send
 
