@@ -323,16 +323,9 @@ class Pregel(Stateful, Generic[ResultT]):
         Raises:
             Exception: As `invoke`, after the parts that were made before. Bad options raise at the call itself.
         """
-        modes, tagged = read_modes(stream_mode)
-        shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
-        session = self._session(
-            input,
-            config,
-            context,
-            on_failure,
-            self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
-            modes=modes,
-            subgraphs=subgraphs,
+        stored = self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after)
+        session, shape = self._streamed(
+            input, config, context, on_failure, stored, stream_mode, subgraphs=subgraphs, version=version
         )
         if self._network.needs_loop:
             from pregel.drivers.bridge import iterate_async  # noqa: PLC0415 - only graphs with async nodes need a loop
@@ -360,18 +353,29 @@ class Pregel(Stateful, Generic[ResultT]):
         The run lives in a task of its own. Leaving the loop early and closing the generator cancel the run and wait
         for its end (PEP 789: no cancel scope is held across a `yield`).
         """
-        modes, tagged = read_modes(stream_mode)
-        shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
-        session = self._session(
-            input,
-            config,
-            context,
-            on_failure,
-            self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
-            modes=modes,
-            subgraphs=subgraphs,
+        stored = self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after)
+        session, shape = self._streamed(
+            input, config, context, on_failure, stored, stream_mode, subgraphs=subgraphs, version=version
         )
         return ashown_parts(session.aparts(), shape)
+
+    def _streamed(
+        self,
+        given: Any,
+        config: Mapping[str, Any] | None,
+        context: Any,
+        on_failure: OnFailure | None,
+        persistence: Persistence,
+        stream_mode: StreamMode | Sequence[StreamMode],
+        *,
+        subgraphs: bool,
+        version: StreamVersion,
+    ) -> tuple[Session, Callable[[Emit], Any]]:
+        """Return a run for a reader, and what gives its parts their shape."""
+        modes, tagged = read_modes(stream_mode)
+        shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
+        session = self._session(given, config, context, on_failure, persistence, modes=modes, subgraphs=subgraphs)
+        return session, shape
 
     def with_config(self, config: RunConfig | Mapping[str, Any]) -> Self:
         """Return this graph with a config that each of its runs begins from; what a run is given is laid over it.
