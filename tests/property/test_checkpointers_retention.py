@@ -203,7 +203,8 @@ def test_sqlite_and_memory_agree_on_random_transactions(transactions):
 @pytest.fixture(scope="module")
 def postgres_saver(postgres_server):
     """A checkpointer on PostgreSQL, in a schema of its own."""
-    psycopg = pytest.importorskip("psycopg")
+    import psycopg
+
     from pregel.checkpoint.postgres import PostgresSaver
 
     with psycopg.connect(postgres_server, autocommit=True) as connection:

@@ -619,7 +619,8 @@ def test_without_psycopg_the_error_says_what_to_install():
 
 
 def test_a_server_that_is_not_there_is_an_error_at_once(tmp_path):
-    psycopg = pytest.importorskip("psycopg")
+    import psycopg
+
     with pytest.raises(psycopg.OperationalError):
         postgres_saver(f"host={tmp_path} dbname=nothing")
 
