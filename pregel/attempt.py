@@ -61,7 +61,7 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
     seen: dict[str, Any] | None = None
     copies: dict[str, Any] = {}
     asked: list[Any] = []
-    FRAME.set((task, run, count(), asked))
+    FRAME.set((task, run, count(), asked, values))
     is_input = node is network.start
     try:
         if is_input:
@@ -80,12 +80,12 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
                 given = task.arg
             if code.acall is not None and (prefer_async or code.call is None):
                 acall = code.acall
-                result = await (acall(given, **filled(code, task, run)) if code.inject else acall(given))
+                result = await (acall(given, **filled(code, task, run, values)) if code.inject else acall(given))
             elif offload is not None:
-                result = await offload(code.call, given, filled(code, task, run))
+                result = await offload(code.call, given, filled(code, task, run, values))
             else:  # nothing to await: the common case of the sync driver
                 call: Callable[..., Any] = code.call  # type: ignore[assignment]
-                result = call(given, **filled(code, task, run)) if code.inject else call(given)
+                result = call(given, **filled(code, task, run, values)) if code.inject else call(given)
             plain = plain_writes(result, network, node, given)
             writes = interpret(result, network, task, given, run) if plain is None else plain
             if network.debug and seen is not None:
@@ -95,10 +95,10 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
             shown = path_view(task, seen, branch, writes, values, network, run.last_step)
             code = branch.code
             if code.acall is not None and (prefer_async or code.call is None):
-                choice = await code.acall(shown, **filled(code, task, run))
+                choice = await code.acall(shown, **filled(code, task, run, values))
             else:
                 path: Callable[..., Any] = code.call  # type: ignore[assignment]
-                choice = path(shown, **filled(code, task, run)) if code.inject else path(shown)
+                choice = path(shown, **filled(code, task, run, values)) if code.inject else path(shown)
             writes = routed(choice, branch, writes, task, network)
     except GraphInterrupt as pause:
         return paused(task, network, asked, [pause])
@@ -146,7 +146,7 @@ def swallowed(task: Task, network: Network, questions: Sequence[Any]) -> Interru
     )
 
 
-def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
+def filled(code: Code, task: Task, run: Run, values: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that a piece of user code asked for."""
     made: dict[str, Any] = {}
     for name, kind in code.inject.items():
@@ -160,7 +160,7 @@ def filled(code: Code, task: Task, run: Run) -> dict[str, Any]:
             if run.store is not None:
                 made[name] = run.store
         else:
-            made[name] = runtime_of(task, run)
+            made[name] = runtime_of(task, run, values)
     return made
 
 

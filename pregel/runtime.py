@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pregel.channels.base import MISSING
@@ -60,6 +61,9 @@ class Runtime(Generic[ContextT]):
     task_id: str
     #: The long-term memory that the graph was compiled with, or None.
     store: Any = None
+    #: The state of the last barrier, to be read: every field of the graph that has a value, also where the node was
+    #: given the argument of a `Send` in its place.
+    state: Mapping[str, Any] = field(default_factory=dict)
 
 
 def ignore(payload: Any) -> None:
@@ -131,10 +135,12 @@ class Run:
         return "|".join((*self.path, task.id))
 
 
-#: The task that runs the current code, its run, the numbers of the runs that it holds, and what it has asked: None for
-#: a question that is answered, one that is not, and a tuple of what a run inside it waits for. A bare tuple: each task
-#: makes one.
-Frame = tuple["Task", Run, "Iterator[int]", "list[Interrupt | tuple[Interrupt | Breakpoint, ...] | None]"]
+#: The task that runs the current code, its run, the numbers of the runs that it holds, what it has asked (None for a
+#: question that is answered, one that is not, and a tuple of what a run inside it waits for), and the state of the last
+#: barrier, which is only read. A bare tuple: each task makes one.
+Frame = tuple[
+    "Task", Run, "Iterator[int]", "list[Interrupt | tuple[Interrupt | Breakpoint, ...] | None]", "dict[str, Any]"
+]
 
 #: Set in the context of each task, and nowhere else.
 FRAME: Final[ContextVar[Frame]] = ContextVar("pregel_frame")
@@ -163,20 +169,21 @@ def numbered(call: Callable[[], Any]) -> Callable[[], Any]:
     frame = FRAME.get(None)
     if frame is None:
         return call
-    task, run, numbers, asked = frame
+    task, run, numbers, asked, values = frame
     mine = iter((next(numbers),))
 
     def held() -> Any:
-        FRAME.set((task, run, mine, asked))
+        FRAME.set((task, run, mine, asked, values))
         return call()
 
     return held
 
 
-def runtime_of(task: Task, run: Run) -> Runtime[Any]:
+def runtime_of(task: Task, run: Run, values: dict[str, Any]) -> Runtime[Any]:
     """Return what a task's code may ask for."""
     task_id = run.task_id(task) if run.thread is None else f"{run.thread}|{run.task_id(task)}"
-    return Runtime(run.context, run.writer, run.config, task.node.name, task.step, task_id, run.store)
+    state = MappingProxyType(values)
+    return Runtime(run.context, run.writer, run.config, task.node.name, task.step, task_id, run.store, state)
 
 
 def store_of(task: Task, run: Run) -> Any:
@@ -199,8 +206,8 @@ def get_runtime() -> Runtime[Any]:
     Raises:
         OutsideTaskError: None does.
     """
-    task, run, *_ = current_frame()
-    return runtime_of(task, run)
+    task, run, *_, values = current_frame()
+    return runtime_of(task, run, values)
 
 
 def interrupt(value: Any, response_schema: Any = None) -> Any:
@@ -222,7 +229,7 @@ def interrupt(value: Any, response_schema: Any = None) -> Any:
         MissingCheckpointerError: The graph runs without a checkpointer, so nothing could wait for the answer.
         OutsideTaskError: No task runs this code.
     """
-    task, run, _, asked = current_frame()
+    task, run, _, asked, _ = current_frame()
     if run.answers is None:
         raise MissingCheckpointerError(
             f"node {task.node.name!r} calls interrupt, and its graph runs without a checkpointer, so that no later run "

@@ -258,7 +258,7 @@ class Session:
 
     def enter(self, around: Frame, *, tells: bool) -> None:
         """Let the run take place inside a task of another one: its ids, and if it tells its parts, are that run's."""
-        task, outer, numbers, _ = around
+        task, outer, numbers, *_ = around
         number = next(numbers)
         name = task.id.rpartition(":")[2]
         self.label = f"{name}:{task.id}" + (f":{number}" if number else "")
