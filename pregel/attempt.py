@@ -187,7 +187,7 @@ def explained(raised: Exception, task: Task, network: Network, given: Any) -> Ex
     if isinstance(raised, (StopIteration, StopAsyncIteration)):  # as PEP 479 has it: no iteration of ours ends by it
         error = RuntimeError(f"{named(task.node.name, network)} raised {type(raised).__name__}")
         error.__cause__ = raised
-    notes = [f"In graph {network.name!r}, node {task.node.name!r}, superstep {task.step}, task {task.id}."]
+    notes = [f"In graph {network.name!r}, node {task.node.name!r}, superstep {task.step}, task {task.id}{task.about}."]
     name = error.args[0] if isinstance(error, KeyError) and error.args else None
     reads_state = (task.arg is MISSING or task.node is network.start) and isinstance(given, dict)
     if reads_state and isinstance(name, str) and name in network.fields and name not in given:

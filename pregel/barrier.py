@@ -170,7 +170,7 @@ def fold(network: Network, name: str, value: Any, updates: Sequence[Any], writer
 def writer(task: Task) -> str:
     """Return how messages name who wrote an update."""
     if task.node.order >= 0:
-        return f"node {task.node.name!r} (task {task.id})"
+        return f"node {task.node.name!r} (task {task.id}{task.about})"
     return "the input" if task.node.name == START else "the update from outside"
 
 

@@ -38,6 +38,15 @@ class Task(NamedTuple):
         """The name of this task in its run: the same when the run is repeated."""
         return self.key or f"{self.step}:{self.place}:{self.node.name}"
 
+    @property
+    def about(self) -> str:
+        """What messages say of it after its id: the `told_as` of what its `Send` carries, where that has one.
+
+        Tasks of one node, such as the calls of an agent's tools, are told apart by it.
+        """
+        about = getattr(self.arg, "told_as", None)
+        return f", {about}" if isinstance(about, str) else ""
+
 
 class Writes(NamedTuple):
     """What a task asks for once it has ended well; nothing of it has been applied."""

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pregel.graph.agent.tools import ToolRuntime
-
     from pregel.graph.messages import AnyMessage, SystemMessage, ToolCall
     from pregel.runtime import Runtime
     from pregel.types import Command

@@ -39,8 +39,8 @@ def understood(cls: type, tag: str) -> Entry | None:
 
 def is_model(cls: type) -> bool:
     """Return whether a class is a pydantic model; where pydantic is not loaded there is none."""
-    pydantic = sys.modules.get("pydantic.main")
-    return pydantic is not None and issubclass(cls, pydantic.BaseModel)
+    loaded = vars(sys.modules.get("pydantic.main", object))  # half loaded, a module lacks its names
+    return issubclass(cls, loaded.get("BaseModel", ()))
 
 
 def plain(cls: type) -> bool:

@@ -54,9 +54,10 @@ def iterate_async(parts: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, 
 def runner() -> Iterator[Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]]:
     """Give a function that runs coroutine functions on one new event loop, in the caller's context."""
     context = copy_context()
-    sniffio = sys.modules.get("sniffio")
-    if sniffio is not None:  # or code of the new loop that asks would be told of the caller's
-        context.run(sniffio.current_async_library_cvar.set, "asyncio")
+    # Another thread may be loading the module right now: then it lacks its names, and nobody has set anything.
+    library = getattr(sys.modules.get("sniffio"), "current_async_library_cvar", None)
+    if library is not None:  # or code of the new loop that asks would be told of the caller's
+        context.run(library.set, "asyncio")
     if not loop_is_running():
         own = asyncio.Runner()
         try:

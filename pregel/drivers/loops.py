@@ -178,8 +178,8 @@ class TrioLoop:
 
 def trio_is_running() -> bool:
     """Return whether trio runs in this thread; it does not where nobody imported it."""
-    trio = sys.modules.get("trio")
-    return trio is not None and bool(trio.lowlevel.in_trio_run())
+    low = getattr(sys.modules.get("trio"), "lowlevel", None)  # half loaded, a module lacks its names
+    return low is not None and bool(low.in_trio_run())
 
 
 def loop_is_running() -> bool:

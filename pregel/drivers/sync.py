@@ -154,7 +154,8 @@ class SyncDriver:
 def cancellations() -> tuple[type[BaseException], ...]:
     """Return what is raised in cancelled code, of the event loops that are loaded."""
     loops = (("asyncio", "CancelledError"), ("trio", "Cancelled"))
-    return tuple(getattr(sys.modules[loop], name) for loop, name in loops if loop in sys.modules)
+    found = (getattr(sys.modules.get(loop), name, None) for loop, name in loops)  # none while one is being loaded
+    return tuple(kind for kind in found if kind is not None)
 
 
 def cancelled_inside(task: Task, network: Network, error: BaseException | None = None) -> TaskFailed:

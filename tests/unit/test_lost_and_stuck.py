@@ -4,6 +4,7 @@ import asyncio
 import operator
 import subprocess
 import sys
+from types import ModuleType
 from typing import Annotated, Any, TypedDict
 
 import anyio
@@ -12,6 +13,7 @@ import pytest
 
 from pregel import START, Overwrite, Send, StateGraph
 from pregel.channels import MISSING, BinaryOperatorAggregate
+from pregel.checkpoint.memory import InMemorySaver
 from pregel.errors import (
     GraphDefinitionError,
     InvalidInputError,
@@ -288,3 +290,14 @@ def test_odd_options_of_the_builder_are_refused_by_name():
         StateGraph(State, allow=5)
     with pytest.raises(GraphDefinitionError, match="destinations of node 'a' takes a list of names"):
         StateGraph(State).add_node("a", len, destinations=5)
+
+
+def test_a_module_that_another_thread_is_loading_breaks_nothing(monkeypatch):
+    async def awaits(state):
+        return {"messages": [AIMessage("hi")]}
+
+    graph = StateGraph(MessagesState).add_node(awaits).add_edge(START, "awaits").compile(InMemorySaver())
+    for name in ("sniffio", "trio", "langchain_core.messages.base", "langchain_core.tools.base"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    found = graph.invoke({"messages": ["hello"]}, {"configurable": {"thread_id": "1"}})
+    assert [message.text for message in found["messages"]] == ["hello", "hi"]

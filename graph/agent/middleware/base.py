@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pregel.graph.agent.state import AgentState
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pregel.runtime import Runtime
     from pregel.types import Command
 
-__all__ = ["HOOKS", "WRAPPERS", "AgentMiddleware", "hook_config", "jumps_of"]
+__all__ = ["HOOKS", "WRAPPERS", "AgentMiddleware", "forms_of", "hook_config", "jumps_of"]
 
 HookT = TypeVar("HookT", bound="Callable[..., Any]")
 #: The hooks that are nodes, and the wrappers that are not; the async form of each has an `a` before its name.
@@ -116,3 +117,17 @@ def jumps_of(middleware: AgentMiddleware, hook: str) -> tuple[JumpTo, ...]:
     """Return where a hook of a middleware may jump to, as either of its forms declares."""
     forms = (getattr(type(middleware), name) for name in (hook, f"a{hook}"))
     return tuple(dict.fromkeys(target for form in forms for target in getattr(form, "__can_jump_to__", ())))
+
+
+def forms_of(
+    middleware: AgentMiddleware, method: str
+) -> tuple[Callable[..., Any] | None, Callable[..., Awaitable[Any]] | None]:
+    """Return the sync and the async form of a hook or wrapper, each if the middleware has it.
+
+    A coroutine function under the sync form's name is an async form.
+    """
+    call = getattr(middleware, method) if middleware.overrides(method) else None
+    acall = getattr(middleware, f"a{method}") if middleware.overrides(f"a{method}") else None
+    if call is not None and inspect.iscoroutinefunction(call):
+        call, acall = None, acall or call
+    return call, acall

@@ -1,0 +1,141 @@
+"""How long to wait before a call is made again, and which errors are worth it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pregel.text import told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Backoff", "OnFailure", "RetryOn", "Tries", "checked_tries"]
+
+#: The exceptions after which a call is made again, or a function that says whether one is.
+RetryOn: TypeAlias = "type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]"
+#: What becomes of a call whose last attempt failed: a message of the error, the error itself, or a message of the
+#: text that a function makes of it.
+OnFailure: TypeAlias = "str | Callable[[Exception], str]"
+
+#: Jitter makes a wait at most so much longer or shorter.
+SPREAD: Final = 0.25
+HASHED: Final = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits that grow from one retry to the next."""
+
+    #: The first wait, in seconds.
+    initial_delay: float
+    #: What each wait is multiplied by to give the next; 0 for waits of one length.
+    backoff_factor: float
+    #: No wait is longer, in seconds.
+    max_delay: float
+    #: Whether waits of different tasks differ by up to a quarter, so that what failed together does not come again
+    #: together.
+    jitter: bool
+
+    def delay(self, retry: int, task: str) -> float:
+        """Return the wait before a retry, in seconds.
+
+        Args:
+            retry: The retry's number, from 0.
+            task: Who waits. The same gives the same wait, so that a run can be repeated.
+        """
+        try:
+            grown = self.initial_delay * self.backoff_factor**retry if self.backoff_factor else self.initial_delay
+        except OverflowError:  # after a thousand retries
+            grown = self.max_delay
+        wait = min(grown, self.max_delay)
+        if not self.jitter:
+            return wait
+        digest = blake2b(f"{task}|{retry}".encode("utf-8", "surrogatepass"), digest_size=4).digest()
+        return min(wait * (1 - SPREAD + 2 * SPREAD * int.from_bytes(digest) / HASHED), self.max_delay)
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """When a call is made again, and what becomes of one that fails for good."""
+
+    max_retries: int
+    retry_on: RetryOn
+    on_failure: OnFailure
+    backoff: Backoff
+
+    def wait_after(self, error: Exception, failed: int, task: str) -> float | None:
+        """Return how long to wait before the next attempt, in seconds; None if there is none.
+
+        Args:
+            error: How the last attempt ended.
+            failed: How many attempts have failed.
+            task: See `Backoff.delay`.
+        """
+        if failed > self.max_retries or not self.is_worth(error):
+            return None
+        return self.backoff.delay(failed - 1, task)
+
+    def is_worth(self, error: Exception) -> bool:
+        """Return whether a call that ended in this error may be made again."""
+        kinds = self.retry_on
+        return isinstance(error, kinds) if isinstance(kinds, type | tuple) else bool(kinds(error))
+
+    def last_words(self, error: Exception, what: str, failed: int) -> str:
+        """Return what to say in the place of a result.
+
+        Args:
+            error: How the last attempt ended.
+            what: What failed, as the beginning of a sentence.
+            failed: How many attempts have failed.
+
+        Raises:
+            Exception: The error, where `on_failure` is "error".
+        """
+        if callable(self.on_failure):
+            return self.on_failure(error)
+        if self.on_failure == "error":
+            error.add_note(f"{what} failed {times(failed)}.")
+            raise error
+        return f"{what} failed {times(failed)}. The last error was {told(error)}"
+
+
+def times(count: int) -> str:
+    """Return "once" or "n times"."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def checked_tries(
+    name: str,
+    max_retries: int,
+    retry_on: RetryOn,
+    on_failure: OnFailure,
+    backoff: Backoff,
+) -> Tries:
+    """Return the options of a retry middleware, checked.
+
+    Raises:
+        ValueError: One has a value that it can't have; the message names the middleware and the option.
+    """
+    numbers: dict[str, Any] = {
+        "max_retries": max_retries,
+        "initial_delay": backoff.initial_delay,
+        "backoff_factor": backoff.backoff_factor,
+        "max_delay": backoff.max_delay,
+    }
+    for option, value in numbers.items():
+        if not value >= 0:
+            raise ValueError(f"{name}({option}={value!r}): it must be 0 or more")
+    if not callable(on_failure) and on_failure not in {"continue", "error"}:
+        raise ValueError(
+            f"{name}(on_failure={on_failure!r}): it is 'continue' (a message tells the error), 'error' (the error is "
+            "raised), or a function from the error to the text of the message"
+        )
+    kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    if not callable(retry_on) and not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise ValueError(
+            f"{name}(retry_on={retry_on!r}): it is an exception class, a tuple of these, or a function from the error "
+            "to whether the call is made again"
+        )
+    return Tries(max_retries, retry_on, on_failure, backoff)
