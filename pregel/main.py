@@ -15,6 +15,7 @@ from pregel.config import merged_config, read_config, read_modes, read_on_failur
 from pregel.errors import MissingCheckpointerError
 from pregel.lowlevel import compile_channels
 from pregel.persistence import UNSTORED, read_persistence
+from pregel.reporter import Audience
 from pregel.runtime import FRAME, numbered
 from pregel.session import Session
 from pregel.stateful import Stateful
@@ -304,6 +305,8 @@ class Pregel(Stateful, Generic[ResultT]):
                 "values": the visible state after the input and after each superstep that changed it;
                 "updates": `{node: updates}` for each task that ended, in the order of ending;
                 "custom": what nodes give to their writer;
+                "messages": `(message, metadata)` for each token of a model while its node still runs, and for each
+                message of an update whose tokens were not told;
                 "tasks": a part when a task begins and one when it ends, with everything it read and wrote;
                 "checkpoints": the state after each superstep that was stored, with what is due next;
                 "debug": both, with step and time.
@@ -324,14 +327,14 @@ class Pregel(Stateful, Generic[ResultT]):
             Exception: As `invoke`, after the parts that were made before. Bad options raise at the call itself.
         """
         stored = self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after)
-        session, shape = self._streamed(
+        session, shape, takes = self._streamed(
             input, config, context, on_failure, stored, stream_mode, subgraphs=subgraphs, version=version
         )
         if self._network.needs_loop:
             from pregel.drivers.bridge import iterate_async  # noqa: PLC0415 - only graphs with async nodes need a loop
 
-            return shown_parts(iterate_async(session.aparts), shape)
-        return shown_parts(session.parts(), shape)
+            return shown_parts(iterate_async(session.aparts), shape, takes)
+        return shown_parts(session.parts(), shape, takes)
 
     def astream(
         self,
@@ -354,10 +357,10 @@ class Pregel(Stateful, Generic[ResultT]):
         for its end (PEP 789: no cancel scope is held across a `yield`).
         """
         stored = self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after)
-        session, shape = self._streamed(
+        session, shape, takes = self._streamed(
             input, config, context, on_failure, stored, stream_mode, subgraphs=subgraphs, version=version
         )
-        return ashown_parts(session.aparts(), shape)
+        return ashown_parts(session.aparts(), shape, takes)
 
     def _streamed(
         self,
@@ -370,12 +373,13 @@ class Pregel(Stateful, Generic[ResultT]):
         *,
         subgraphs: bool,
         version: StreamVersion,
-    ) -> tuple[Session, Callable[[Emit], Any]]:
-        """Return a run for a reader, and what gives its parts their shape."""
+    ) -> tuple[Session, Callable[[Emit], Any], Callable[[Emit], bool] | None]:
+        """Return a run for a reader, what gives its parts their shape, and what says which he takes, if not all."""
         modes, tagged = read_modes(stream_mode)
-        shape = shaper(tagged=tagged, subgraphs=subgraphs, debugs="debug" in modes, version=read_version(version))
+        bare = "debug" not in modes and "messages" not in modes
+        shape = shaper(tagged=tagged, subgraphs=subgraphs, bare=bare, version=read_version(version))
         session = self._session(given, config, context, on_failure, persistence, modes=modes, subgraphs=subgraphs)
-        return session, shape
+        return session, shape, Audience().takes if "messages" in modes else None
 
     def with_config(self, config: RunConfig | Mapping[str, Any]) -> Self:
         """Return this graph with a config that each of its runs begins from; what a run is given is laid over it.
@@ -473,35 +477,41 @@ class Pregel(Stateful, Generic[ResultT]):
         return session
 
 
-def shaper(*, tagged: bool, subgraphs: bool, debugs: bool, version: StreamVersion) -> Callable[[Emit], Any]:
-    """Return what gives parts the shape that was asked for."""
+def shaper(*, tagged: bool, subgraphs: bool, bare: bool, version: StreamVersion) -> Callable[[Emit], Any]:
+    """Return what gives parts the shape that was asked for; bare payloads are shown as they are."""
     if version == "v2":
         return lambda part: StreamPart(
-            type=part.mode, ns=part.namespace, data=timed(part), step=part.step, task=part.task and part.task.id
+            type=part.mode, ns=part.namespace, data=shown(part), step=part.step, task=part.task and part.task.id
         )
     if subgraphs:
-        return lambda part: (part.namespace, part.mode, timed(part)) if tagged else (part.namespace, timed(part))
+        return lambda part: (part.namespace, part.mode, shown(part)) if tagged else (part.namespace, shown(part))
     if tagged:
-        return lambda part: (part.mode, timed(part))
-    return timed if debugs else attrgetter("payload")
+        return lambda part: (part.mode, shown(part))
+    return attrgetter("payload") if bare else shown
 
 
-def timed(part: Emit) -> Any:
+def shown(part: Emit) -> Any:
     """Return a part's payload; one for debugging gets the time, which the machine does not know."""
-    if part.mode != "debug":
-        return part.payload
-    return {"step": part.step, "timestamp": datetime.now(UTC).isoformat(), **part.payload}
+    if part.mode == "debug":
+        return {"step": part.step, "timestamp": datetime.now(UTC).isoformat(), **part.payload}
+    return tuple(part.payload) if part.mode == "messages" else part.payload
 
 
-def shown_parts(parts: Generator[Emit, None, None], shape: Callable[[Emit], Any]) -> Generator[Any, None, None]:
-    """Yield parts in their shape."""
+def shown_parts(
+    parts: Generator[Emit, None, None], shape: Callable[[Emit], Any], takes: Callable[[Emit], bool] | None
+) -> Generator[Any, None, None]:
+    """Yield the parts that the reader takes, in their shape."""
     with closing(parts):
         for part in parts:
-            yield shape(part)
+            if takes is None or takes(part):
+                yield shape(part)
 
 
-async def ashown_parts(parts: AsyncGenerator[Emit, None], shape: Callable[[Emit], Any]) -> AsyncGenerator[Any, None]:
-    """Yield parts in their shape."""
+async def ashown_parts(
+    parts: AsyncGenerator[Emit, None], shape: Callable[[Emit], Any], takes: Callable[[Emit], bool] | None
+) -> AsyncGenerator[Any, None]:
+    """Yield the parts that the reader takes, in their shape."""
     async with aclosing(parts):
         async for part in parts:
-            yield shape(part)
+            if takes is None or takes(part):
+                yield shape(part)

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pregel.channels.base import MISSING
+from pregel.channels.base import MISSING, Overwrite
 from pregel.task import Writes, make
 from pregel.text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pregel.network import Network
     from pregel.node import Join
     from pregel.task import Task
     from pregel.types import Breakpoint, Interrupt
 
-__all__ = ["INTERRUPT", "Emit", "Reporter", "shaped"]
+__all__ = [
+    "INTERRUPT",
+    "Audience",
+    "Brought",
+    "Emit",
+    "Heard",
+    "Reporter",
+    "Speech",
+    "Told",
+    "is_quiet",
+    "shaped",
+]
 
 #: The key under which a result or a part says why the run stopped.
 INTERRUPT = "__interrupt__"
 
 ERROR_LIMIT = 2_000  # characters of an error in a part
+
+#: Tags of models, or of whole runs, whose tokens are not told; LangGraph's, the second from its early days.
+NOSTREAM: Final = frozenset({"nostream", "langsmith:nostream"})
 
 
 class Emit(NamedTuple):
@@ -36,6 +52,129 @@ class Emit(NamedTuple):
     task: Task | None = None
 
 
+class Told(NamedTuple):
+    """Part of the mode "messages": a piece of a message, or a whole one, that a task tells while it runs."""
+
+    message: Any
+    metadata: dict[str, Any]
+
+
+class Heard(Told):
+    """The same from a callback of LangChain."""
+
+    __slots__ = ()
+
+
+class Brought(Told):
+    """A message that a task's update brings: for readers who were not told it before."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Speech:
+    """How a run tells its messages.
+
+    Args:
+        metadata: The metadata of the run.
+        tags: Its tags.
+        namespace: The path to its graph.
+        is_message: Tells messages from other values.
+    """
+
+    metadata: Mapping[str, Any]
+    tags: tuple[str, ...]
+    namespace: tuple[str, ...]
+    is_message: Callable[[Any], bool]
+
+    def part(
+        self,
+        kind: type[Told],
+        message: Any,
+        task: Task | None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> Emit:
+        """Return the part that tells a message or a piece of one.
+
+        Args:
+            kind: Who tells it.
+            message: It.
+            task: Who says it; None for code in a thread that a node started by itself.
+            metadata: What is known of who says it, the run's metadata included; None for that alone.
+            tags: The same for tags.
+        """
+        name = None if task is None else task.node.name
+        step = 0 if task is None else task.step
+        about = {
+            **(self.metadata if metadata is None else metadata),
+            "node": name,
+            "step": step,
+            "task": None if task is None else task.id,
+            "tags": list(self.tags if tags is None else tags),
+            # What LangGraph's names become when its name in a script is replaced by ours.
+            "pregel_node": name,
+            "pregel_step": step,
+        }
+        return Emit("messages", kind(message, about), self.namespace, step, task)
+
+    def brought(self, task: Task, updates: Sequence[Any], values: Mapping[str, Any]) -> list[Emit]:
+        """Return the parts for the messages in a task's updates, without those that it found in its state or input."""
+        found = [message for update in updates for message in self.messages(update)]
+        if not found:
+            return []
+        given = task.arg.values() if isinstance(task.arg, Mapping) else (task.arg,)
+        known = {message.id for value in (*values.values(), *given) for message in self.messages(value) if message.id}
+        return [self.part(Brought, message, task) for message in found if message.id not in known]
+
+    def messages(self, value: Any) -> Iterator[Any]:
+        """Yield the messages that a value is or holds."""
+        if isinstance(value, Overwrite):
+            value = value.value
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if self.is_message(item):
+                yield item
+
+
+class Audience:
+    """Says what one reader is still to be told, so that a message whose tokens he has is not told again."""
+
+    __slots__ = ("_heard", "_told")
+
+    def __init__(self) -> None:
+        # Messages that were told, in whole or in part, by id. One without an id by its identity: it is kept, so that
+        # no other one gets that.
+        self._told: dict[str | int, Any] = {}
+        # What LangChain told, by task: its pieces also pass through the code that called the model.
+        self._heard: set[tuple[tuple[str, ...], str | None, str]] = set()
+
+    def takes(self, part: Emit) -> bool:
+        """Take notice of a part, the next in order, and return whether it is to be told."""
+        if part.mode != "messages":
+            return True
+        kind = type(part.payload)
+        message = part.payload.message
+        name = getattr(message, "id", None)
+        if kind is Brought:
+            key = name or id(message)
+            new = key not in self._told
+            self._told[key] = None if name else message
+            return new
+        if name:
+            place = (part.namespace, part.task and part.task.id, name)
+            if kind is Heard:
+                self._heard.add(place)
+            elif place in self._heard:
+                return False
+            self._told[name] = None
+        return True
+
+
+def is_quiet(tags: Collection[str]) -> bool:
+    """Return whether tags ask that tokens are not told."""
+    return not NOSTREAM.isdisjoint(tags)
+
+
 class Reporter:
     """Makes the parts of one run.
 
@@ -44,9 +183,12 @@ class Reporter:
         modes: What to emit, of "values", "updates", "tasks", "checkpoints" and "debug".
         namespace: The path to this graph.
         config_of: Gives the config that names the checkpoint of a superstep; None where nothing is stored.
+        speech: How messages are told; None where nobody reads them.
     """
 
-    __slots__ = ("_causes", "_namespace", "_network", "config_of", "follows", "stored", "updates", "values")
+    __slots__ = (
+        "_causes", "_namespace", "_network", "config_of", "ends", "follows", "speech", "stored", "updates", "values",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,6 +196,7 @@ class Reporter:
         modes: Collection[str],
         namespace: tuple[str, ...],
         config_of: Callable[[int], Mapping[str, Any]] | None,
+        speech: Speech | None = None,
     ) -> None:
         self._network = network
         self._namespace = namespace
@@ -62,6 +205,9 @@ class Reporter:
         self.updates = "updates" in modes
         #: The modes asked for that follow single tasks.
         self.follows = tuple(mode for mode in ("tasks", "debug") if mode in modes)
+        self.speech = speech
+        #: Whether anything is told when a task ends.
+        self.ends = bool(self.updates or self.follows or speech)
         #: The modes asked for that tell of checkpoints.
         self.stored = tuple(mode for mode in ("checkpoints", "debug") if mode in modes and config_of is not None)
         # Who made a node due, noted where somebody follows the tasks.
@@ -81,17 +227,24 @@ class Reporter:
         return (Emit("updates", {INTERRUPT: tuple(why)}, self._namespace, step, task),)
 
     def ended(
-        self, task: Task, outcome: Writes | Exception | tuple[Interrupt | Breakpoint, ...], step: int
+        self,
+        task: Task,
+        outcome: Writes | Exception | tuple[Interrupt | Breakpoint, ...],
+        step: int,
+        values: dict[str, Any],
     ) -> tuple[Emit, ...]:
-        """Return the parts that say how a task ended."""
+        """Return the parts that say how a task ended; its updates are not in the values yet."""
         name = task.node.name
         emitted: tuple[Emit, ...] = ()
         ended: dict[str, Any] = {"error": None, "result": None, "interrupts": []}
         if isinstance(outcome, Writes):
+            visible = self._network.visible
+            if self.speech is not None:
+                brought = [update for name, update in outcome.updates if name in visible]
+                emitted = tuple(self.speech.brought(task, brought, values))
             if self.updates:
-                visible = self._network.visible
                 seen = shaped([pair for pair in outcome.updates if pair[0] in visible])
-                emitted = (make(Emit, ("updates", {name: seen}, self._namespace, step, task)),)
+                emitted += (make(Emit, ("updates", {name: seen}, self._namespace, step, task)),)
             if self.follows:
                 ended["result"] = shaped(outcome.updates)
         elif isinstance(outcome, tuple):

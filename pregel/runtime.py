@@ -15,13 +15,14 @@ from pregel.errors import (
     MissingStoreError,
     OutsideTaskError,
 )
+from pregel.reporter import Told, is_quiet
 from pregel.text import shortened
 from pregel.types import START, Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pregel.reporter import Emit
+    from pregel.reporter import Emit, Speech
     from pregel.task import Task
     from pregel.types import Breakpoint, StreamWriter
 
@@ -34,6 +35,7 @@ __all__ = [
     "current_frame",
     "get_runtime",
     "interrupt",
+    "message_writer",
     "numbered",
     "runtime_of",
     "store_of",
@@ -129,6 +131,8 @@ class Run:
     recorder: Any = None
     #: The long-term memory that nodes may ask for.
     store: Any = None
+    #: How messages are told; None where nobody reads them. Who reads them has set `publish`.
+    speech: Speech | None = None
 
     def task_id(self, task: Task) -> str:
         """Return a task's id with the path to its run: unique in the outermost run."""
@@ -208,6 +212,26 @@ def get_runtime() -> Runtime[Any]:
     """
     task, run, *_, values = current_frame()
     return runtime_of(task, run, values)
+
+
+def message_writer() -> Callable[[Any], None] | None:
+    """Return what tells a piece of a message to those who read `stream_mode="messages"`, while the task runs.
+
+    It may be called in any thread. Pieces of one message have one `id`, and the message that is made of them has it as
+    well, so that it is not told again when the task's update brings it. The tokens of LangChain's chat models need not
+    be told: a callback does.
+
+    Returns:
+        None where nobody reads messages, or the run is tagged "nostream": then a model need not be asked for pieces.
+
+    Raises:
+        OutsideTaskError: No task runs this code.
+    """
+    task, run, *_ = current_frame()
+    speech, publish = run.speech, run.publish
+    if speech is None or is_quiet(speech.tags):
+        return None
+    return lambda piece: publish(speech.part(Told, piece, task))  # type: ignore[misc]  # set wherever somebody reads
 
 
 def interrupt(value: Any, response_schema: Any = None) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import sys
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
@@ -10,6 +11,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
+from pregel.callbacks import LANGCHAIN, for_tasks, is_message, listened, offer, offered
 from pregel.channels.base import MISSING
 from pregel.drivers.sync import SyncDriver
 from pregel.errors import (
@@ -24,7 +26,7 @@ from pregel.errors import (
 )
 from pregel.node import EDITOR
 from pregel.persistence import UNSTORED, Address, Persistence, read_address, saver_of
-from pregel.reporter import INTERRUPT, Emit
+from pregel.reporter import INTERRUPT, Emit, Speech
 from pregel.runtime import FRAME, Run, Token, ignore
 from pregel.superstep import Superstep
 from pregel.task import Task
@@ -32,6 +34,7 @@ from pregel.writes import interpret
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
+    from contextlib import AbstractContextManager
 
     from pregel.checkpoint.claim import Claim
     from pregel.checkpoint.recorder import Recorder
@@ -88,7 +91,7 @@ class Session:
         self.options = options
         self.persistence = persistence
         self.around = around
-        self.reads = "custom" in modes or subgraphs
+        self.reads = "custom" in modes or "messages" in modes or subgraphs
         self.custom = "custom" in modes
         self.place = placed(persistence, options, around, network.name)
         self.run = Run(
@@ -107,6 +110,15 @@ class Session:
         if around is not None:
             self.enter(around, tells=tells)
             modes = self.run.nested_modes if tells else modes
+        if self.offers:
+            self.run = replace(self.run, config=for_tasks(options.config))
+        speech: Speech | None = None
+        if "messages" in modes:
+            given = options.config
+            speech = Speech(given["metadata"], tuple(given["tags"] or ()), self.run.namespace, is_message)
+            self.run = replace(self.run, speech=speech)
+        if around is not None and tells and self.place != "root" and around[1].publish is not None:
+            self.connect(around[1].publish, custom=around[1].writer is not ignore)
         stored = self.place in {"root", "child", "remembers"}
         self.machine = Superstep(
             network,
@@ -117,6 +129,7 @@ class Session:
             journal=journal,
             breakpoints=persistence.breakpoints,
             config_of=self.config_of if stored else None,
+            speech=speech,
         )
         self.commands: Sequence[Command] = ()
         #: Where the run is stored: its hold on the thread, and what it does once it has it.
@@ -278,8 +291,6 @@ class Session:
         )
         if tells:
             self.run = replace(self.run, namespace=(*outer.namespace, label), nested_modes=outer.nested_modes)
-        if tells and outer.publish is not None:
-            self.connect(outer.publish, custom=outer.writer is not ignore)
 
     def connect(self, publish: Callable[[Emit], None], *, custom: bool) -> None:
         """Say where the parts go that nodes write, and those of graphs inside this one."""
@@ -290,9 +301,28 @@ class Session:
             task = None if frame is None else frame[0]
             publish(Emit("custom", payload, namespace, 0 if task is None else task.step, task))
 
-        self.run = replace(self.run, publish=publish, writer=write if custom else ignore)
+        config, speech = self.run.config, self.run.speech
+        if speech is not None and LANGCHAIN in sys.modules:
+            config = listened(config, publish, speech)
+        self.run = replace(self.run, publish=publish, writer=write if custom else ignore, config=config)
 
     # -- performing --------------------------------------------------------------------------------------------------
+
+    @property
+    def offers(self) -> bool:
+        """Whether the code of tasks has something to find for LangChain."""
+        return self.run.config["callbacks"] is not None and LANGCHAIN in sys.modules
+
+    def driver(self, inbox: Inbox, *, live: bool = False) -> SyncDriver:
+        """Return what performs the run without an event loop."""
+        driver = SyncDriver(self.network, self.machine, self.run, inbox, live=live)
+        if self.offers:
+            driver.context.run(offer, self.run.config)
+        return driver
+
+    def offering(self) -> AbstractContextManager[None]:
+        """Return what lets drivers that are made within it offer the config to LangChain."""
+        return offered(self.run.config) if self.offers else nullcontext()
 
     @property
     def blocking(self) -> bool:
@@ -373,8 +403,7 @@ class Session:
             self.open()
             if self.reads:
                 self.connect(inbox.put, custom=self.custom)
-            driver = SyncDriver(self.network, self.machine, self.run, inbox, live=self.reads)
-            yield from driver.perform(self.commands)
+            yield from self.driver(inbox, live=self.reads).perform(self.commands)
         finally:
             self.close()
         self.conclude()
@@ -383,8 +412,7 @@ class Session:
         """Run without an event loop to the end."""
         try:
             self.open()
-            driver = SyncDriver(self.network, self.machine, self.run, SimpleQueue())
-            with closing(driver.perform(self.commands)) as parts:
+            with closing(self.driver(SimpleQueue()).perform(self.commands)) as parts:
                 for part in parts:
                     self.run.publish(part)  # type: ignore[misc]  # who asks for parts of a run inside his takes them
         finally:
@@ -398,8 +426,9 @@ class Session:
 
         try:
             await self.aopen()
-            driver = AsyncDriver(self.network, self.machine, self.run, current_loop(), None)
-            await driver.perform(self.commands)
+            with self.offering():
+                driver = AsyncDriver(self.network, self.machine, self.run, current_loop(), None)
+                await driver.perform(self.commands)
         finally:
             await self.aclose()
         self.conclude()
@@ -419,7 +448,8 @@ class Session:
                 try:
                     await self.aopen()
                     self.connect(mailbox.put, custom=self.custom)
-                    await AsyncDriver(self.network, self.machine, self.run, loop, mailbox).perform(self.commands)
+                    with self.offering():
+                        await AsyncDriver(self.network, self.machine, self.run, loop, mailbox).perform(self.commands)
                 finally:
                     await self.aclose()
             except loop.cancelled:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pregel.commands import Command, Event, Outcome, Reasons
     from pregel.network import Network
     from pregel.node import Join
+    from pregel.reporter import Speech
     from pregel.types import OnFailure
 
 __all__ = ["Superstep"]
@@ -80,6 +81,7 @@ class Superstep:
         journal: For a node of another graph: the fields whose updates are written down for that one.
         breakpoints: The nodes before which, and those after which the run stops.
         config_of: Where the run is stored: gives the config that names the checkpoint of a superstep.
+        speech: Where somebody reads messages: how they are told.
     """
 
     __slots__ = (
@@ -129,11 +131,12 @@ class Superstep:
         journal: Collection[str] | None = None,
         breakpoints: tuple[frozenset[str], frozenset[str]] | None = None,
         config_of: Callable[[int], Mapping[str, Any]] | None = None,
+        speech: Speech | None = None,
     ) -> None:
         self._network = network
         self._limit = limit
-        self._tells = Reporter(network, modes, namespace, config_of)
-        self._emits = bool(self._tells.updates or self._tells.follows)
+        self._tells = Reporter(network, modes, namespace, config_of, speech)
+        self._emits = self._tells.ends
         #: Whether commits are asked for.
         self._stored = config_of is not None
         self._breaks = breakpoints
@@ -303,7 +306,7 @@ class Superstep:
         self._outstanding -= 1
         emitted: tuple[Command, ...] = ()
         if self._emits and task.node is not self._network.start:
-            emitted = self._tells.ended(task, event[1], self.step)
+            emitted = self._tells.ended(task, event[1], self.step, self.values)
         if type(event) is TaskDone:
             results[place] = event.writes
             if not self._outstanding and not self._errors and not self._paused:

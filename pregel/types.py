@@ -41,7 +41,7 @@ START: Final = "__start__"
 #: The virtual node that runs nothing: an edge to it says that a path ends.
 END: Final = "__end__"
 
-StreamMode = Literal["values", "updates", "custom", "tasks", "checkpoints", "debug"]
+StreamMode = Literal["values", "updates", "custom", "messages", "tasks", "checkpoints", "debug"]
 #: The shape of stream parts: bare or tagged ones, or typed ones.
 StreamVersion = Literal["v1", "v2"]
 #: Where a node's code runs: in the thread of the run, or in a worker thread.

@@ -17,6 +17,7 @@ from pregel.drivers.aio import AsyncDriver
 from pregel.drivers.bridge import run_async
 from pregel.drivers.loops import current_loop
 from pregel.drivers.sync import SyncDriver
+from pregel.reporter import Audience
 from pregel.testing.tracing import recorded, task_id
 from pregel.types import StreamPart
 
@@ -97,7 +98,7 @@ def run_seeded(
         if raised is not tracer.error and session.claim is None:
             raise  # neither the graph nor a storage has failed
         error = raised
-    return SeededRun(seed, result, error, tracer.entries, list(map(typed, parts)))
+    return SeededRun(seed, result, error, tracer.entries, list(map(typed, filter(Audience().takes, parts))))
 
 
 def performed(session: Session, order: Random) -> Generator[Emit, None, None]:
@@ -120,7 +121,8 @@ async def perform(session: Session, order: Random) -> None:
 
 def typed(part: Emit) -> StreamPart:
     """Return a part in the shape of `version="v2"`."""
-    return StreamPart(type=part.mode, ns=part.namespace, data=part.payload, step=part.step, task=task_id(part))
+    data = tuple(part.payload) if part.mode == "messages" else part.payload
+    return StreamPart(type=part.mode, ns=part.namespace, data=data, step=part.step, task=task_id(part))
 
 
 def shuffled(tasks: Sequence[Task], order: Random) -> list[Task]:

@@ -47,6 +47,7 @@ LAYERS = (
         "pregel.stateful",
         "pregel.persistence",
         "pregel.child",
+        "pregel.callbacks",
         "pregel.batch",
         "pregel.main",
     ),

@@ -116,7 +116,7 @@ def test_every_part_of_version_2_tells_its_superstep_and_its_task(door):
 
 
 def test_the_modes_are_those_that_the_types_name():
-    assert sorted(get_args(StreamMode)) == sorted([*MODES, "checkpoints"])
+    assert sorted(get_args(StreamMode)) == sorted([*MODES, "checkpoints", "messages"])
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,16 @@ def plain(value):
     return {type(value).__name__: inside(value)}
 
 
+#: Fields that models have got since the first release: shown where they are set, so that what was stored before reads
+#: as it did.
+SINCE = {"invalid_tool_calls", "response_metadata"}
+
+
+def dumped_model(value):
+    """Return the fields of a pydantic model."""
+    return {name: held for name, held in value.model_dump().items() if held or name not in SINCE}
+
+
 def inside(value):
     """Return what a value of a type that JSON does not have holds."""
     held = str(value)
@@ -143,7 +153,7 @@ def inside(value):
     elif isinstance(value, (tuple, set, frozenset)):
         held = [plain(inner) for inner in (value if isinstance(value, tuple) else sorted(value))]
     elif isinstance(value, BaseModel):
-        held = plain(value.model_dump())
+        held = plain(dumped_model(value))
     elif isinstance(value, Overwrite):
         held = plain(value.value)
     elif dataclasses.is_dataclass(value):
