@@ -31,6 +31,7 @@ __all__ = [
     "TaskPaused",
     "Warn",
     "concluded",
+    "stored_first",
 ]
 
 #: Why a task or a run is paused.
@@ -115,6 +116,12 @@ class CommitBarrier(NamedTuple):
     #: its node may have changed it in place.
     updates: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def ends(self) -> bool:
+        """Whether the run is over with it, so that no commit follows."""
+        standing = self.standing
+        return not standing.tasks and not standing.held and standing.pause is None
+
 
 class DropTasks(NamedTuple):
     """Command: forget how the tasks of a superstep ended: all of them are due again."""
@@ -141,6 +148,22 @@ Command = RunTasks | CommitTask | CommitBarrier | DropTasks | Emit | Warn | Fini
 def concluded(commands: Sequence[Command]) -> bool:
     """Return whether an answer ends the superstep; else other tasks of it still run."""
     return bool(commands) and type(commands[-1]) in CONCLUSIONS
+
+
+def stored_first(waiting: Sequence[Command], following: Sequence[Command]) -> list[Command] | None:
+    """Return how a superstep ends while something of it still waits to be kept and told, if it is committed.
+
+    Nobody needs the rows of its tasks then, and what is told of them is told when it is stored.
+
+    Args:
+        waiting: What was asked for while its tasks ran.
+        following: How it ends.
+    """
+    for place, command in enumerate(following, 1):
+        if type(command) is CommitBarrier:
+            told = [each for each in waiting if type(each) is not CommitTask]
+            return [*following[:place], *told, *following[place:]]
+    return None
 
 
 CONCLUSIONS = (RunTasks, Finish)

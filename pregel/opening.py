@@ -10,8 +10,9 @@ from pregel.channels.base import MISSING
 from pregel.checkpoint.base import PutTask
 from pregel.checkpoint.claim import lineage_of
 from pregel.checkpoint.record import Record, TaskRecord, forked, pack_task, unpack_task
-from pregel.checkpoint.restore import read_journal, read_record, read_values, sealed, unsealed, unsealed_record
+from pregel.checkpoint.restore import read_journal, read_record, read_values, unsealed, unsealed_record
 from pregel.checkpoint.revive import migration_for, revived_standing, revived_task, revived_values
+from pregel.codec import seal
 from pregel.commands import CommitBarrier, Finish, TaskDone
 from pregel.errors import CheckpointNotFoundError, InvalidResumeError
 from pregel.node import EDITOR
@@ -101,7 +102,7 @@ class Opening:
             DecodeError: What is stored is damaged.
             GraphChangedError: It belongs to another version of the graph.
         """
-        row = row_at(self.saver, address)
+        row = None if self.claim.is_new and address.checkpoint is None else row_at(self.saver, address)
         if row is None:
             return False
         thread_id = address.thread_id
@@ -114,7 +115,7 @@ class Opening:
             number = max((each.branch for each in branches), default=0) + 1
             origin = self.claim.origin
             payload = forked(unsealed_record(row, origin), row.branch, row.step)
-            row = self.claim.fork(row, branches, sealed(payload, origin, (number, (), row.step)))
+            row = self.claim.fork(row, branches, seal(payload, origin, number, (), row.step))
         self.load(row, self.claim.lineage)
         if self.recorder.head is None:  # of a branch that the first commit opens
             self.recorder.head = row.step

@@ -374,7 +374,7 @@ class Session:
 
     async def aclose(self) -> None:
         """Do so without holding up the event loop, whatever is cancelled meanwhile."""
-        if self.claim is not None and self.claim.held and self.claim.saver.blocking:
+        if self.claim is not None and self.claim.has_to_write and self.claim.saver.blocking:
             await off_loop(self.close)
         else:
             self.close()

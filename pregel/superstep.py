@@ -310,7 +310,7 @@ class Superstep:
         if type(event) is TaskDone:
             results[place] = event.writes
             if not self._outstanding and not self._errors and not self._paused:
-                return emitted + self._barrier() if emitted else self._barrier()
+                return self._barrier(emitted)
         elif type(event) is TaskPaused and self._edits:
             self._errors[place] = InvalidUpdateError(
                 f"graph {self._network.name!r} was to be updated as node {task.node.name!r}, a conditional edge of "
@@ -364,8 +364,14 @@ class Superstep:
         self._rows.add(task.place)
         return CommitTask(task, outcome, replaces)
 
-    def _barrier(self) -> tuple[Command, ...]:  # noqa: C901, PLR0911, PLR0912, PLR0915 - one hot path: each branch would cost a call
-        """End a superstep in which every task ended well: change the state, and plan."""
+    def _barrier(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one hot path: each branch would cost a call
+        self, emitted: tuple[Command, ...] = ()
+    ) -> tuple[Command, ...]:
+        """End a superstep in which every task ended well: change the state, and plan.
+
+        Args:
+            emitted: What is told of the task that ended last, once the superstep is stored.
+        """
         network = self._network
         triggers = network.triggers
         step = self.step
@@ -377,7 +383,7 @@ class Superstep:
             fading = self._fading if self._stays is None else ()
             changed, heard, fired = rule(network, self.values, self._heard, fading, self._tasks, results)
         except PregelError as error:
-            return self._torn(error)
+            return emitted + self._torn(error)
         before = {name: self.values.get(name, MISSING) for name in changed} if self._stored else {}
         if triggers:
             self._keep(results, changed)
@@ -387,9 +393,8 @@ class Superstep:
             self.values.update(changed)
         if heard:
             self._hear(heard)
-        emitted: tuple[Command, ...] = ()
         if self._tells.values and (is_input or not (self._kept or network.visible.isdisjoint(changed))):
-            emitted = (self._tells.state(self.values, step),)
+            emitted = (*emitted, self._tells.state(self.values, step))
         journal: tuple[tuple[str, Any], ...] = ()
         if self._journaled is not None and not is_input:
             journaled = self._journaled
@@ -416,7 +421,7 @@ class Superstep:
         if network.once and tasks:
             twice = self._twice(tasks)
             if twice is not None:
-                return self._torn(twice)
+                return emitted + self._torn(twice)
         pause = self._breakpoint(tasks) if self._breaks is not None and tasks and not self._edits else None
         if self._stored:
             self.standing = standing = Standing(tasks, self._held, self._heard.copy(), self._kept, pause)

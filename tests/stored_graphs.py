@@ -3,7 +3,7 @@
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
 
-from pregel.checkpoint.base import DropTasks, OpenBranch, PutCheckpoint, PutTask, PutValue
+from pregel.checkpoint.base import DropTasks, Held, OpenBranch, PutCheckpoint, PutTask, PutValue
 from pregel.checkpoint.memory import InMemorySaver
 from pregel.errors import GraphRecursionError
 from tests.random_graphs import FieldPlan, built, kind_of, plans
@@ -38,10 +38,10 @@ class NotingSaver(InMemorySaver):
         self.tokens = []
 
     def claim(self, thread_id, lease, seconds, dead):
-        holder = super().claim(thread_id, lease, seconds, dead)
-        if holder is None:
+        found = super().claim(thread_id, lease, seconds, dead)
+        if isinstance(found, Held):
             self.tokens.append((thread_id, lease.token))
-        return holder
+        return found
 
     def bury(self):
         """Let go of what runs held that died, as when their process is dead."""

@@ -26,6 +26,7 @@ __all__ = [
     "CheckpointRow",
     "Checkpointer",
     "DropTasks",
+    "Held",
     "Lease",
     "Lineage",
     "Namespace",
@@ -33,6 +34,7 @@ __all__ = [
     "PutCheckpoint",
     "PutTask",
     "PutValue",
+    "Release",
     "TaskRow",
     "ThreadInfo",
     "ValueRow",
@@ -55,6 +57,15 @@ class Lease(NamedTuple):
     pid: int
     #: When the process began, in the words of its operating system; a number may be used by another process later.
     started: str
+
+
+class Held(NamedTuple):
+    """A thread that was taken, as its holder finds it."""
+
+    #: See `Checkpointer.origin`.
+    origin: str
+    #: See `Checkpointer.last_seq`: 0 says that nothing is stored yet.
+    last_seq: int
 
 
 class CheckpointRow(NamedTuple):
@@ -165,7 +176,16 @@ class OpenBranch(NamedTuple):
     row: BranchRow
 
 
-Write: TypeAlias = Advance | PutCheckpoint | PutValue | PutTask | DropTasks | OpenBranch
+class Release(NamedTuple):
+    """Give up the lease with this transaction, the last one of its holder; in a transaction it stands last.
+
+    A run says so where its last superstep is committed, and is spared a transaction of its own. As with
+    `Checkpointer.release` a thread to which nothing was written goes with it, but a lease that is not held is a
+    `ConcurrentRunError`.
+    """
+
+
+Write: TypeAlias = Advance | PutCheckpoint | PutValue | PutTask | DropTasks | OpenBranch | Release
 
 
 class Checkpointer(ABC):
@@ -196,11 +216,11 @@ class Checkpointer(ABC):
     # -- leases ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
+    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Held | Lease:
         """Take a thread that is free: without lease, with one that has expired, or whose holder is dead.
 
         Returns:
-            None, or who holds it.
+            The thread as it stands, seen by the transaction that took it; or the lease of who holds it.
         """
 
     @abstractmethod

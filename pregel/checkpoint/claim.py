@@ -7,7 +7,7 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from pregel.checkpoint.base import Advance, BranchRow, CheckpointRow, OpenBranch, PutCheckpoint
+from pregel.checkpoint.base import Advance, BranchRow, CheckpointRow, Lease, OpenBranch, PutCheckpoint, Release
 from pregel.checkpoint.group import GroupWriter
 from pregel.checkpoint.keeper import keeper
 from pregel.checkpoint.owner import is_dead, new_lease
@@ -17,7 +17,7 @@ from pregel.types import GroupCommit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pregel.checkpoint.base import Checkpointer, Lease, Lineage, Write
+    from pregel.checkpoint.base import Checkpointer, Lineage, Write
     from pregel.checkpoint.recorder import Recorder
     from pregel.types import Durability
 
@@ -41,6 +41,10 @@ class Claim:
         self.thread_id = thread_id
         self.lease: Lease = new_lease()
         self.held = False
+        #: Whether nothing was stored on the thread when it was taken.
+        self.is_new = False
+        #: Whether the last commit has given the thread up, or will when it is written.
+        self.released = False
         #: What the seals of the thread's rows name it by.
         self.origin = thread_id
         self.branch = 0
@@ -66,17 +70,19 @@ class Claim:
     def attempt(self) -> Lease | None:
         """Take the thread, or return who holds it."""
         try:
-            holder = self.saver.claim(self.thread_id, self.lease, self.saver.lease_seconds, is_dead)
+            found = self.saver.claim(self.thread_id, self.lease, self.saver.lease_seconds, is_dead)
         except Exception:  # the storage's answer may have been lost after it had done its work
             with suppress(Exception):
                 self.saver.release(self.thread_id, self.lease.token)
             raise
-        if holder is None:
-            self.held = True
-            self.origin = self.saver.origin(self.thread_id)
-            self.seqs = count(self.saver.last_seq(self.thread_id) + 1)
-            keeper.keep(self.saver, self.thread_id, self.lease.token, self.saver.lease_seconds)
-        return holder
+        if isinstance(found, Lease):
+            return found
+        self.held = True
+        self.origin, last_seq = found
+        self.is_new = last_seq == 0
+        self.seqs = count(last_seq + 1)
+        keeper.keep(self.saver, self.thread_id, self.lease.token, self.saver.lease_seconds)
+        return None
 
     def refused(self, holder: Lease) -> ThreadBusyError:
         """Return the error of a thread that another run holds."""
@@ -109,6 +115,15 @@ class Claim:
         self.take_branch(number, [*branches, opened])
         return row
 
+    def write_last(self, writes: list[Write]) -> None:
+        """Commit the last writes of the run, and let the thread go in the same transaction; else like `write`."""
+        if self.together is None:
+            writes.append(Release())
+            self.write(writes)
+            self.released = True
+        else:
+            self.write(writes)
+
     def write(self, writes: Sequence[Write]) -> None:
         """Commit writes: durable now, or soon.
 
@@ -133,6 +148,11 @@ class Claim:
                     return
         self.saver.write(self.thread_id, self.lease.token, writes)
 
+    @property
+    def has_to_write(self) -> bool:
+        """Whether `close` calls the storage."""
+        return self.held and (not self.released or self.group is not None)
+
     def flush(self) -> None:
         """Wait until everything that was committed is written."""
         if self.group is not None:
@@ -156,10 +176,14 @@ class Claim:
                 writes = [write for recorder in in_order(list(self.pending)) for write in recorder.remaining()]
                 self.pending.clear()
                 if writes:
-                    self.write_now(writes)
+                    self.write_last(writes)
+        except BaseException:
+            self.released = False
+            raise
         finally:
             keeper.drop(self.lease.token)
-            self.saver.release(self.thread_id, self.lease.token)
+            if not self.released:
+                self.saver.release(self.thread_id, self.lease.token)
 
 
 def in_order(recorders: Sequence[Recorder]) -> list[Recorder]:

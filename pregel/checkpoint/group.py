@@ -10,7 +10,7 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from pregel.checkpoint.base import Advance, DropTasks, PutCheckpoint, PutTask, PutValue
+from pregel.checkpoint.base import Advance, DropTasks, PutCheckpoint, PutTask, PutValue, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,6 +133,7 @@ def merged(writes: Sequence[Write]) -> list[Write]:
     others: list[Write] = []
     checkpoints: list[Write] = []
     values: list[Write] = []
+    last: list[Write] = []
     tasks: dict[tuple[int, tuple[str, ...], int], list[Write]] = {}
     for write in writes:
         if type(write) is Advance:
@@ -148,10 +149,12 @@ def merged(writes: Sequence[Write]) -> list[Write]:
             tasks.setdefault((row.branch, row.namespace, row.step), []).append(write)
         elif type(write) is DropTasks:
             tasks[write.branch, write.namespace, write.step] = [write]
+        elif type(write) is Release:
+            last = [write]
         else:
             others.append(write)
     rows = [each for group in tasks.values() for each in group]
     # Where the outermost head moves as well, it is not where the others saw it; the lease alone is their fence then.
     moved = {branch for branch, namespace in advances if not namespace}
     heads = [each._replace(check_root=False) if each.branch in moved else each for each in advances.values()]
-    return [*others, *heads, *checkpoints, *values, *rows]
+    return [*others, *heads, *checkpoints, *values, *rows, *last]

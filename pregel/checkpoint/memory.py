@@ -14,6 +14,7 @@ from pregel.checkpoint.base import (
     BranchRow,
     Checkpointer,
     DropTasks,
+    Held,
     OpenBranch,
     PutCheckpoint,
     PutTask,
@@ -76,6 +77,10 @@ class Thread:
         self.branches: dict[int, BranchRow] = {}
         self.lines: dict[tuple[int, Namespace], Line] = {}
 
+    def last_seq(self) -> int:
+        """Return the greatest `seq` of an advance."""
+        return max((line.seq for line in self.lines.values()), default=0)
+
     def on_branches(self, namespace: Namespace) -> list[Line]:
         """Return what a namespace has on each branch."""
         return [line for (_, own), line in self.lines.items() if own == namespace]
@@ -99,7 +104,7 @@ class InMemorySaver(Checkpointer):
 
     # -- leases ------------------------------------------------------------------------------------------------------
 
-    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
+    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Held | Lease:
         """Take a thread that is free: see `Checkpointer`."""
         reached("claim.before")
         with self._lock:
@@ -109,8 +114,9 @@ class InMemorySaver(Checkpointer):
                 return thread.lease
             thread = self._threads.setdefault(thread_id, Thread(thread_id) if thread is NO_THREAD else thread)
             thread.lease, thread.expires = lease, now + seconds
+            held = Held(thread.origin, thread.last_seq())
         reached("claim.after")
-        return None
+        return held
 
     def renew(self, thread_id: str, token: str, seconds: float) -> bool:
         """Let a lease end so many seconds from now: see `Checkpointer`."""
@@ -128,9 +134,13 @@ class InMemorySaver(Checkpointer):
             thread = self._held(thread_id, token)
             if thread is not None:
                 thread.lease = None
-                if not thread.lines and not thread.branches:
-                    del self._threads[thread_id]
+                self._drop_empty(thread_id, thread)
         reached("release.after")
+
+    def _drop_empty(self, thread_id: str, thread: Thread) -> None:
+        """Forget a thread to which nothing was written."""
+        if not thread.lines and not thread.branches:
+            del self._threads[thread_id]
 
     def _held(self, thread_id: str, token: str) -> Thread | None:
         thread = self._threads.get(thread_id)
@@ -154,6 +164,8 @@ class InMemorySaver(Checkpointer):
                 for take_back, *values in reversed(undo):
                     take_back(*values)
                 raise
+            if thread.lease is None:
+                self._drop_empty(thread_id, thread)
         reached("write.after")
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -183,7 +195,7 @@ class InMemorySaver(Checkpointer):
     def last_seq(self, thread_id: str) -> int:
         """Return the greatest `seq` that was used on a thread: see `Checkpointer`."""
         with self._lock:
-            return max((line.seq for line in self._thread(thread_id).lines.values()), default=0)
+            return self._thread(thread_id).last_seq()
 
     def branches(self, thread_id: str) -> list[BranchRow]:
         """Return where the branches begin, by number."""
@@ -331,7 +343,7 @@ def make(thread: Thread, thread_id: str, write: Write, undo: Undo) -> None:
         undo.append((put_head, line, line.step, line.seq))
         line.step, line.seq = step, seq
     elif kind is PutCheckpoint or kind is PutValue:
-        row: CheckpointRow | ValueRow = write[0]  # type: ignore[assignment]  # of one of these two writes
+        row: CheckpointRow | ValueRow = write.row  # type: ignore[union-attr, assignment]  # of one of these two writes
         line = line_of(thread, row.branch, row.namespace, undo)
         rows: list[Any] = line.checkpoints if kind is PutCheckpoint else line.values[row.field]  # type: ignore[union-attr]  # a value
         if not rows or rows[-1].seq < row.seq:
@@ -363,6 +375,9 @@ def make_seldom(thread: Thread, thread_id: str, write: Write, undo: Undo) -> Non
             raise taken(thread_id, f"there is a branch {branch} already")
         undo.append((put_back, thread.branches, branch, None))
         thread.branches[branch] = write.row
+    else:  # a Release
+        undo.append((put_lease, thread, thread.lease))
+        thread.lease = None
 
 
 def show_place(row: CheckpointRow | ValueRow) -> str:
@@ -398,6 +413,11 @@ def take_out(rows: list[Row], row: Row) -> None:
     index = bisect_left(rows, row.seq, key=by_seq)
     if rows[index : index + 1] == [row]:
         del rows[index]
+
+
+def put_lease(thread: Thread, lease: Lease | None) -> None:
+    """Give a lease back."""
+    thread.lease = lease
 
 
 def put_head(line: Line, step: int | None, seq: int) -> None:

@@ -27,8 +27,8 @@ from pregel.checkpoint.restore import (
     pack_value,
     patch_of,
     read_field,
-    sealed,
 )
+from pregel.codec import seal
 from pregel.commands import CommitBarrier, CommitTask, DropTasks
 from pregel.errors import EncodeError
 from pregel.task import make
@@ -136,7 +136,31 @@ class Recorder:
         if self.claim.keeps_until_end:
             self.keep(command)
             return
-        self.claim.write(self.writes(command))
+        writes = self.writes(command)
+        if self.around is None and type(command) is CommitBarrier and command.ends:
+            self.claim.write_last(writes)
+        else:
+            self.claim.write(writes)
+
+    def commit_all(self, commands: Sequence[CommitTask | DropTasks]) -> None:
+        """Store what the machine says while tasks of a superstep run, in one transaction.
+
+        Raises:
+            EncodeError: A value can't be stored; nothing of its command is, nor of those after it.
+            ConcurrentRunError: Another run has the thread.
+            Exception: The storage failed.
+        """
+        if self.claim.keeps_until_end:
+            for command in commands:
+                self.keep(command)
+            return
+        writes: list[Write] = []
+        try:
+            for command in commands:
+                writes += self.writes(command)
+        finally:
+            if writes:
+                self.claim.write(writes)
 
     def placed(self, error: EncodeError, command: CommitBarrier | CommitTask) -> EncodeError:
         """Return the error of a value that can't be stored with a note that says where it comes from."""
@@ -191,7 +215,7 @@ class Recorder:
             codec=self.codec,
         )
         head, root = self.head, None if around is None else around.root().head
-        blob = sealed(blob, claim.origin, (branch, namespace, step))
+        blob = seal(blob, claim.origin, branch, namespace, step)
         writes: list[Write] = [
             make(Advance, (branch, namespace, head, step, seq, root, around is not None)),
             make(PutCheckpoint, (make(CheckpointRow, (branch, namespace, step, seq, time(), blob)),)),
@@ -289,7 +313,7 @@ class Recorder:
         """Return a row of a field."""
         claim, namespace = self.claim, self.namespace
         branch = claim.branch
-        blob = sealed(payload, claim.origin, (branch, namespace, step, name))
+        blob = seal(payload, claim.origin, branch, namespace, step, name)
         return make(ValueRow, (branch, namespace, name, step, seq, whole, blob))
 
     def grown_value(self, name: str, patch: bytes) -> Any:
@@ -312,7 +336,7 @@ class Recorder:
     def task_row(self, step: int, name: str, payload: bytes) -> TaskRow:
         """Return a row of a superstep's task."""
         place = (self.claim.branch, self.namespace, step, name)
-        return TaskRow(*place, sealed(payload, self.claim.origin, place))
+        return TaskRow(*place, seal(payload, self.claim.origin, *place))
 
     def root(self) -> Recorder:
         """Return the recorder of the outermost graph."""

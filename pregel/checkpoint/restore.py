@@ -13,7 +13,7 @@ import msgpack  # type: ignore[import-untyped]  # it has no types
 from pregel.channels.base import MISSING
 from pregel.checkpoint.patch import APPEND, KEYS, Patch, apply
 from pregel.checkpoint.record import unpack_record
-from pregel.codec import seal, unseal
+from pregel.codec import unseal
 from pregel.errors import DecodeError, EncodeError
 from pregel.text import shortened
 
@@ -41,7 +41,6 @@ __all__ = [
     "read_journal",
     "read_record",
     "read_values",
-    "sealed",
     "unsealed",
     "unsealed_record",
 ]
@@ -84,17 +83,6 @@ class Sizes:
             self.value += size
         else:
             self.waste += size
-
-
-def sealed(payload: bytes, origin: str, place: tuple[Any, ...]) -> bytes:
-    """Return bytes with what proves that they are whole, and in the row that they were written to.
-
-    Args:
-        payload: The bytes.
-        origin: The thread: see `Checkpointer.origin`.
-        place: Branch, namespace, step and for all but checkpoints a name.
-    """
-    return seal(payload, origin, *place)
 
 
 @cache

@@ -7,7 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pregel.checkpoint import statements as sql
-from pregel.checkpoint.base import BranchRow, Checkpointer, CheckpointRow, Lease, TaskRow, ThreadInfo, ValueRow
+from pregel.checkpoint.base import (
+    BranchRow,
+    Checkpointer,
+    CheckpointRow,
+    Held,
+    Lease,
+    Release,
+    TaskRow,
+    ThreadInfo,
+    ValueRow,
+)
 from pregel.checkpoint.labels import bounds, pack, unpack
 from pregel.checkpoint.points import reached
 from pregel.checkpoint.retention import CheckpointMark, ValueMark, check_limits, spare
@@ -59,25 +69,40 @@ class SqlSaver(Checkpointer):
 
     # -- leases ------------------------------------------------------------------------------------------------------
 
-    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
+    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Held | Lease:
         """Take a thread that is free: see `Checkpointer`."""
 
-        def work(cursor: Cursor) -> tuple[int, Lease | None]:
-            number, token, host, pid, started, expires = locked(cursor, thread_id, add=True)
-            now = self._now(cursor)
-            if token is not None and expires > now:
-                holder = Lease(token, host, pid, started)
-                if not dead(holder):
-                    return number, holder
-            cursor.execute(sql.SET_LEASE, (*lease, now + seconds, number))
-            return number, None
+        def work(cursor: Cursor) -> tuple[int, Held | Lease]:
+            while True:
+                expires = self._now(cursor) + seconds
+                cursor.execute(sql.ADD_HELD_THREAD, (thread_id, thread_id, *lease, expires))
+                added = cursor.fetchall()
+                if added:
+                    return added[0][0], Held(thread_id, 0)
+                found = locked(cursor, thread_id)
+                if found is not None:  # else it was deleted between the two statements
+                    return self._take(cursor, found, lease, seconds, dead)
 
         reached("claim.before")
-        number, holder = self._change_lease(work)
-        if holder is None:
-            self._remember(thread_id, lease.token, Numbers(number))
+        number, held = self._change_lease(work)
+        if isinstance(held, Held):
+            self._remember(thread_id, lease.token, Numbers(number, is_new=held.last_seq == 0))
         reached("claim.after")
-        return holder
+        return held
+
+    def _take(
+        self, cursor: Cursor, found: Sequence[Any], lease: Lease, seconds: float, dead: Callable[[Lease], bool]
+    ) -> tuple[int, Held | Lease]:
+        """Take a thread that is there; return its number, and what `claim` returns."""
+        number, origin, token, host, pid, started, expires = found
+        now = self._now(cursor)
+        if token is not None and expires > now:
+            holder = Lease(token, host, pid, started)
+            if not dead(holder):
+                return number, holder
+        cursor.execute(sql.SET_LEASE, (*lease, now + seconds, number))
+        cursor.execute(sql.LAST_SEQ_OF, (number,))
+        return number, Held(origin, int(cursor.fetchone()[0]))
 
     def renew(self, thread_id: str, token: str, seconds: float) -> bool:
         """Let a lease end so many seconds from now: see `Checkpointer`."""
@@ -120,6 +145,8 @@ class SqlSaver(Checkpointer):
 
         reached("write.before")
         self._change(work, "write.inside").committed()
+        if writes and type(writes[-1]) is Release:
+            self._numbers.pop((thread_id, token), None)
         reached("write.after")
 
     def _remember(self, thread_id: str, token: str, numbers: Numbers) -> Numbers:
@@ -303,21 +330,10 @@ class SqlSaver(Checkpointer):
         return len(old)
 
 
-def locked(cursor: Cursor, thread_id: str, *, add: bool = False) -> Any:
-    """Return a thread's row, which nobody else changes or writes to until the transaction ends.
-
-    Args:
-        cursor: Where to ask.
-        thread_id: Its id.
-        add: Whether to make it where there is none; else None is returned then.
-    """
-    while True:
-        if add:
-            cursor.execute(sql.ADD_THREAD, (thread_id, thread_id))
-        cursor.execute(sql.LOCK_THREAD, (thread_id,))
-        row = cursor.fetchone()
-        if row is not None or not add:
-            return row  # else it was deleted between the two statements
+def locked(cursor: Cursor, thread_id: str) -> Any:
+    """Return a thread's row, which nobody else changes or writes to until the transaction ends, or None."""
+    cursor.execute(sql.LOCK_THREAD, (thread_id,))
+    return cursor.fetchone()
 
 
 def within(seq: int) -> int:

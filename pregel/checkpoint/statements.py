@@ -33,9 +33,14 @@ ROLLBACK: Final = "ROLLBACK"
 # -- leases ----------------------------------------------------------------------------------------------------------
 
 ADD_THREAD: Final = "INSERT INTO pregel_threads (name, origin) VALUES (?, ?) ON CONFLICT DO NOTHING"
-LOCK_THREAD: Final = "SELECT id, token, host, pid, started, expires FROM pregel_threads WHERE name = ? /* FOR UPDATE */"
+ADD_HELD_THREAD: Final = """
+    INSERT INTO pregel_threads (name, origin, token, host, pid, started, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO NOTHING RETURNING id"""
+LOCK_THREAD: Final = """
+    SELECT id, origin, token, host, pid, started, expires FROM pregel_threads WHERE name = ? /* FOR UPDATE */"""
 SET_LEASE: Final = "UPDATE pregel_threads SET token = ?, host = ?, pid = ?, started = ?, expires = ? WHERE id = ?"
 RENEW: Final = "UPDATE pregel_threads SET expires = ? WHERE name = ? AND token = ?"
+RELEASE_WRITTEN: Final = "UPDATE pregel_threads SET token = NULL WHERE id = ? AND token = ?"
 RELEASE: Final = "UPDATE pregel_threads SET token = NULL WHERE name = ? AND token = ?"
 DROP_EMPTY_THREAD: Final = """
     DELETE FROM pregel_threads WHERE name = ?
@@ -52,9 +57,11 @@ ADVANCE_CHILD: Final = f"{ADVANCE} AND {_ROOT_IS_AT}"
 START: Final = f"UPDATE pregel_heads SET step = ?, seq = ? WHERE id = ? AND step IS NULL AND {_IS_HELD}"  # noqa: S608 - as above
 START_CHILD: Final = f"{START} AND {_ROOT_IS_AT}"
 FIND_HEAD: Final = "SELECT id FROM pregel_heads WHERE thread = ? AND namespace = ? AND branch = ?"
-ADD_HEAD: Final = "INSERT INTO pregel_heads (thread, namespace, branch) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+ADD_HEAD: Final = (
+    "INSERT INTO pregel_heads (thread, namespace, branch) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
+)
 FIND_SERIES: Final = "SELECT id FROM pregel_series WHERE head = ? AND field = ?"
-ADD_SERIES: Final = "INSERT INTO pregel_series (head, field) VALUES (?, ?) ON CONFLICT DO NOTHING"
+ADD_SERIES: Final = "INSERT INTO pregel_series (head, field) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
 PUT_CHECKPOINT: Final = (
     "INSERT INTO pregel_checkpoints (id, step, created, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
@@ -74,6 +81,7 @@ HEAD: Final = """
 ORIGIN: Final = "SELECT origin FROM pregel_threads WHERE name = ?"
 LAST_SEQ: Final = """
     SELECT COALESCE(MAX(h.seq), 0) FROM pregel_threads t JOIN pregel_heads h ON h.thread = t.id WHERE t.name = ?"""
+LAST_SEQ_OF: Final = "SELECT COALESCE(MAX(seq), 0) FROM pregel_heads WHERE thread = ?"
 BRANCHES: Final = """
     SELECT b.branch, b.parent, b.fork_seq FROM pregel_threads t JOIN pregel_branches b ON b.thread = t.id
     WHERE t.name = ? ORDER BY b.branch"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pregel.checkpoint import statements as sql
-from pregel.checkpoint.base import Advance, DropTasks, OpenBranch, PutCheckpoint, PutTask, PutValue
+from pregel.checkpoint.base import Advance, DropTasks, OpenBranch, PutCheckpoint, PutTask, PutValue, Release
 from pregel.checkpoint.labels import pack
 from pregel.errors import ConcurrentRunError
 from pregel.text import show
@@ -70,15 +70,17 @@ class Numbers:
     removes the lease. What a transaction adds is new until it is committed.
     """
 
-    def __init__(self, thread: int) -> None:
+    def __init__(self, thread: int, *, is_new: bool = False) -> None:
         self.thread = thread
+        #: Whether the holder has made the thread, so that there is little to find.
+        self.is_new = is_new
         #: By branch and namespace the number of a head; by that and a field the number of a series.
         self.known: dict[tuple[int, Namespace | str], int] = {}
         self.new: dict[tuple[int, Namespace | str], int] = {}
 
     def start(self) -> Numbers:
         """Return the numbers for one transaction: transactions of one run may run at once."""
-        again = Numbers(self.thread)
+        again = Numbers(self.thread, is_new=self.is_new)
         again.known = self.known
         return again
 
@@ -95,7 +97,7 @@ class Numbers:
         found = self.known.get(at) or self.new.get(at)
         if found is None:
             place = (self.thread, pack(namespace), branch)
-            found = self.new[at] = find_or_add(cursor, sql.FIND_HEAD, sql.ADD_HEAD, place)
+            found = self.new[at] = self.find_or_add(cursor, sql.FIND_HEAD, sql.ADD_HEAD, place)
         return found
 
     def series(self, cursor: Cursor, head: int, field: str) -> int:
@@ -103,19 +105,22 @@ class Numbers:
         at = (head, field)
         found = self.known.get(at) or self.new.get(at)
         if found is None:
-            found = self.new[at] = find_or_add(cursor, sql.FIND_SERIES, sql.ADD_SERIES, at)
+            found = self.new[at] = self.find_or_add(cursor, sql.FIND_SERIES, sql.ADD_SERIES, at)
         return found
 
-
-def find_or_add(cursor: Cursor, find: str, add: str, values: tuple[object, ...]) -> int:
-    """Return the number of a row, which is made where there is none."""
-    cursor.execute(find, values)
-    row = cursor.fetchone()
-    if row is None:
-        cursor.execute(add, values)
-        cursor.execute(find, values)
-        row = cursor.fetchone()
-    return int(row[0])
+    def find_or_add(self, cursor: Cursor, find: str, add: str, values: tuple[object, ...]) -> int:
+        """Return the number of a row, which is made where there is none: on a new thread most often at once."""
+        rows: list[Any] = []
+        if not self.is_new:
+            cursor.execute(find, values)
+            rows = cursor.fetchall()
+        if not rows:
+            cursor.execute(add, values)
+            rows = cursor.fetchall()
+        if not rows:
+            cursor.execute(find, values)
+            rows = cursor.fetchall()
+        return int(rows[0][0])
 
 
 def write_all(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, writes: Sequence[Write]) -> None:
@@ -125,19 +130,24 @@ def write_all(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, writ
         ConcurrentRunError: One of them can't be made; the transaction must be rolled back.
     """
     checked = False
-    rows: list[tuple[object, ...]] = []  # of fields that follow each other
+    rows: list[tuple[object, ...]] = []  # of one kind, that follow each other
+    of: type[Write] | None = None
     for write in writes:
         kind = type(write)
-        if kind is PutValue:
-            rows.append(value_row(cursor, numbers, write))  # type: ignore[arg-type]  # a PutValue
-            continue
-        if rows:
-            put_values(cursor, thread_id, rows)
+        if rows and kind is not of:
+            put_rows(cursor, thread_id, of, rows)
             rows = []
-        checked = checked or kind is Advance
-        WRITERS[kind](cursor, numbers, thread_id, token, write)
+        if kind is PutValue:
+            of = kind
+            rows.append(value_row(cursor, numbers, write))  # type: ignore[arg-type]  # a PutValue
+        elif kind is PutCheckpoint:
+            of = kind
+            rows.append(checkpoint_row(cursor, numbers, write))  # type: ignore[arg-type]  # a PutCheckpoint
+        else:
+            checked = checked or kind is Advance or kind is Release
+            WRITERS[kind](cursor, numbers, thread_id, token, write)
     if rows:
-        put_values(cursor, thread_id, rows)
+        put_rows(cursor, thread_id, of, rows)
     if not checked:
         cursor.execute(sql.HELD, (thread_id, token))
         if cursor.fetchone() is None:
@@ -170,12 +180,10 @@ def advance(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, write:
         raise moved(thread_id, namespace, write, *steps)
 
 
-def put_checkpoint(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, write: PutCheckpoint) -> None:
-    """Write a checkpoint row."""
+def checkpoint_row(cursor: Cursor, numbers: Numbers, write: PutCheckpoint) -> tuple[object, ...]:
+    """Return a checkpoint as a database has it."""
     branch, namespace, step, seq, created, blob = write.row
-    cursor.execute(sql.PUT_CHECKPOINT, (key(numbers.head(cursor, branch, namespace), seq), step, created, blob))
-    if cursor.rowcount != 1:
-        raise taken(thread_id, f"a checkpoint with seq {seq} of namespace {namespace!r} is there already")
+    return key(numbers.head(cursor, branch, namespace), seq), step, created, blob
 
 
 def value_row(cursor: Cursor, numbers: Numbers, write: PutValue) -> tuple[object, ...]:
@@ -185,14 +193,16 @@ def value_row(cursor: Cursor, numbers: Numbers, write: PutValue) -> tuple[object
     return key(series, seq), step, int(whole), blob
 
 
-def put_values(cursor: Cursor, thread_id: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """Write field rows."""
+def put_rows(cursor: Cursor, thread_id: str, kind: type[Write] | None, rows: Sequence[tuple[object, ...]]) -> None:
+    """Write rows of checkpoints or of fields."""
+    statement = sql.PUT_VALUE if kind is PutValue else sql.PUT_CHECKPOINT
     if len(rows) == 1:
-        cursor.execute(sql.PUT_VALUE, rows[0])
+        cursor.execute(statement, rows[0])
     else:
-        cursor.executemany(sql.PUT_VALUE, rows)
+        cursor.executemany(statement, rows)
     if cursor.rowcount != len(rows):
-        raise taken(thread_id, f"the row of a field that changed in superstep {rows[0][1]} is there already")
+        what = "the row of a field that changed in" if kind is PutValue else "a checkpoint of"
+        raise taken(thread_id, f"{what} superstep {rows[0][1]} is there already")
 
 
 def put_task(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, write: PutTask) -> None:
@@ -222,11 +232,20 @@ def open_branch(cursor: Cursor, numbers: Numbers, thread_id: str, _: str, write:
         raise taken(thread_id, f"there is a branch {branch} already")
 
 
+def release(cursor: Cursor, numbers: Numbers, thread_id: str, token: str, _: Release) -> None:
+    """Give up the lease; a thread to which nothing was written goes with it."""
+    cursor.execute(sql.RELEASE_WRITTEN, (numbers.thread, token))
+    if cursor.rowcount != 1:
+        raise lost(thread_id)
+    if not numbers.known and not numbers.new:  # it has written nothing
+        cursor.execute(sql.DROP_EMPTY_THREAD, (thread_id,))
+
+
 #: By the type of a write, what makes it.
 WRITERS: Final[dict[type[Write], Callable[[Cursor, Numbers, str, str, Any], None]]] = {
     Advance: advance,
-    PutCheckpoint: put_checkpoint,
     PutTask: put_task,
     DropTasks: drop_tasks,
     OpenBranch: open_branch,
+    Release: release,
 }

@@ -19,7 +19,7 @@ import anyio
 import anyio.lowlevel
 
 from pregel.attempt import attempt
-from pregel.commands import COMMITS, RunTasks, TaskDone, TaskPaused, Warn, concluded
+from pregel.commands import COMMITS, RunTasks, TaskDone, TaskPaused, Warn, concluded, stored_first
 from pregel.drivers import workers
 from pregel.drivers.sync import SyncDriver, cancelled_inside
 from pregel.errors import PregelWarning
@@ -139,6 +139,23 @@ class AsyncDriver:
                 raise command.error  # type: ignore[union-attr]
         return tasks
 
+    async def meanwhile(self, waiting: list[Command]) -> None:
+        """Perform what the machine asks for while tasks of the superstep still run: to keep, and then to tell.
+
+        Args:
+            waiting: What it asks for; nothing of it is left.
+
+        Raises:
+            Exception: Something could not be stored.
+        """
+        kept = [command for command in waiting if type(command) is not Emit]
+        told = [command for command in waiting if type(command) is Emit]
+        waiting.clear()
+        if kept:
+            await self.in_thread(partial(self.run.recorder.commit_all, kept))
+        for command in told:
+            self.run.publish(command)  # type: ignore[misc]  # who asks for parts takes them
+
     async def commit(self, command: Command) -> None:
         """Store something, in a worker thread where that waits for a disk or a network.
 
@@ -177,6 +194,7 @@ class AsyncDriver:
         limit = None if most is None else anyio.Semaphore(most)
         # What is stored in threads must be stored in the order in which the machine said so.
         order = anyio.Lock() if self.run.recorder is not None and self.run.recorder.blocking else None
+        waiting: list[Command] = []
         following: Sequence[Command] = ()
         running = dict.fromkeys(task.place for task in tasks)
 
@@ -189,8 +207,10 @@ class AsyncDriver:
                 if commands := told(task, event):
                     await self.obey(commands)
                 return
-            async with order:
-                await self.obey(told(task, event))
+            waiting.extend(told(task, event))
+            async with order:  # whoever comes first stores what has come with it
+                if not following:
+                    await self.meanwhile(waiting)
 
         def told(task: Task, event: Event) -> Sequence[Command]:
             nonlocal following
@@ -224,7 +244,13 @@ class AsyncDriver:
                     await self.isolated(each(task))
         except* Cancelled:
             pass
-        return following or await self.missed([task for task in tasks if task.place in running])
+        if not following:
+            return await self.missed([task for task in tasks if task.place in running])
+        if not waiting:
+            return following
+        if (ending := stored_first(waiting, following)) is None:
+            await self.meanwhile(waiting)
+        return ending or following
 
     async def missed(self, tasks: Sequence[Task]) -> Sequence[Command]:
         """Tell the machine of tasks that cancelled themselves, of which a task group takes no notice."""

@@ -79,6 +79,10 @@ class Crew:
             self.ended.put(None)
         return True
 
+    def has_come(self) -> bool:
+        """Return whether an event or a part is there already, so that the next one need not be waited for."""
+        return bool(self.early) or not self.inbox.empty()
+
     def written(self) -> Iterator[Emit]:
         """Yield the stream parts that are there already, and keep the events for later."""
         while not self.inbox.empty():

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pregel.attempt import attempt
-from pregel.commands import COMMITS, RunTasks, TaskFailed, Warn, concluded
+from pregel.commands import COMMITS, RunTasks, TaskFailed, Warn, concluded, stored_first
 from pregel.drivers.crew import Crew
 from pregel.errors import NodeCancelledError, PregelWarning
 from pregel.reporter import Emit
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Inbox", "SyncDriver"]
 
 Inbox = SimpleQueue[Any]
+#: How much a run may hold back to store it in one transaction; a crash meanwhile runs so many tasks again.
+MOST_WAITING = 256
 
 
 class SyncDriver:
@@ -117,6 +119,7 @@ class SyncDriver:
         threaded = (task for task in tasks if task.node.executor != "inline")
         limit = self.run.max_concurrency
         crew = Crew(threaded, self.attempt, self.inbox, limit or len(tasks))
+        waiting: list[Command] = []  # what is to be kept and told, while more has come already
         try:
             if limit is None:  # with a limit, what runs in this thread goes first
                 crew.start()
@@ -125,30 +128,51 @@ class SyncDriver:
                 yield from crew.written()
                 if concluded(commands):
                     return commands
-                yield from self.meanwhile(commands)
+                yield from self.meanwhile([*commands])
             if limit is not None:
                 crew.start()
             for item in crew.items():
                 if type(item) is Emit:
-                    yield item
-                    continue
-                commands = self.machine.handle(item)  # type: ignore[arg-type]
-                if concluded(commands):
-                    return commands
-                yield from self.meanwhile(commands)
+                    waiting.append(item)
+                else:
+                    commands = self.machine.handle(item)  # type: ignore[arg-type]
+                    if concluded(commands):
+                        return (yield from self.over(waiting, commands))
+                    waiting.extend(commands)
+                if len(waiting) >= MOST_WAITING or not crew.has_come():
+                    yield from self.meanwhile(waiting)
             raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
         finally:
             if crew.open:  # left early: what runs inside the tasks that still run begins nothing more either
                 self.run.token.cancel()
             crew.close()
+            self.keep(waiting)
 
-    def meanwhile(self, commands: Sequence[Command]) -> Iterator[Emit]:
-        """Perform what the machine asks for while tasks of the superstep still run: to keep, and to tell."""
-        for command in commands:
-            if type(command) is Emit:
-                yield command
-            else:
-                self.run.recorder.commit(command)
+    def over(self, waiting: list[Command], commands: Sequence[Command]) -> Generator[Emit, None, Sequence[Command]]:
+        """Return how a superstep ends, with what of it still waits; that is performed first where it must be."""
+        ending = stored_first(waiting, commands)
+        if ending is None:
+            yield from self.meanwhile(waiting)
+            return commands
+        waiting.clear()
+        return ending
+
+    def meanwhile(self, waiting: list[Command]) -> Iterator[Emit]:
+        """Perform what the machine asks for while tasks of the superstep still run: to keep, and then to tell.
+
+        Args:
+            waiting: What it asks for; nothing of it is left.
+        """
+        told = [command for command in waiting if type(command) is Emit]
+        self.keep(waiting)
+        yield from told
+
+    def keep(self, waiting: list[Command]) -> None:
+        """Store what has ended, in one transaction; nothing of it is left."""
+        kept = [command for command in waiting if type(command) is not Emit]
+        waiting.clear()
+        if kept:
+            self.run.recorder.commit_all(kept)
 
 
 def cancellations() -> tuple[type[BaseException], ...]:

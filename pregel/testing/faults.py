@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pregel.checkpoint.base import (
         BranchRow,
         CheckpointRow,
+        Held,
         Lease,
         Lineage,
         Namespace,
@@ -138,7 +139,7 @@ class FaultySaver(Checkpointer):
         """Close the checkpointer that does the work."""
         self.saver.close()
 
-    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
+    def claim(self, thread_id: str, lease: Lease, seconds: float, dead: Callable[[Lease], bool]) -> Held | Lease:
         """See `Checkpointer`."""
         return self._operate(self.saver.claim, thread_id, lease, seconds, dead)
 

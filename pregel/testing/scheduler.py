@@ -143,7 +143,7 @@ class SeededDriver(SyncDriver):
             commands = self.machine.handle(self.attempt(task))
             if concluded(commands):
                 return commands
-            yield from self.meanwhile(commands)
+            yield from self.meanwhile([*commands])
         raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
 
 

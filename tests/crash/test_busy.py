@@ -6,6 +6,7 @@ from threading import Barrier, Event
 
 import pytest
 
+from pregel.checkpoint.base import Held
 from pregel.checkpoint.owner import new_lease
 from pregel.errors import ConcurrentRunError
 from tests.crash.conftest import NIGHTLY
@@ -110,7 +111,8 @@ def test_a_run_whose_thread_is_taken_from_it_gets_an_error_and_commits_nothing_m
     thief = new_lease()
 
     def gate():
-        assert saver.claim(THREAD, thief, 60.0, lambda holder: True) is None  # as if the lease had expired
+        found = saver.claim(THREAD, thief, 60.0, lambda holder: True)  # as if the lease had expired
+        assert isinstance(found, Held)
 
     with opened(backend, place) as saver:
         assert outcome_of(counter(saver), CONFIG, "reject") == "done"

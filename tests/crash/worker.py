@@ -37,7 +37,7 @@ def application(job):
         counting = points_passed()
     with counting as counts, opened(job["backend"], job["place"]) as saver:
         graph = shape.build(Ledger(job["ledger"]), job["size"]).compile(saver, durability=DURABILITY[job["mode"]])
-        run_to_the_end(graph, shape.given)
+        run_to_the_end(graph, shape, job["size"])
     if "counts" in job:
         Path(job["counts"]).write_text(json.dumps(counts), encoding="utf-8")
 
@@ -53,7 +53,7 @@ def modules_of_a_run():
     for shape in SHAPES.values():
         graph = shape.build(Ledger(os.devnull), 2)
         with suppress(Exception):  # what does not work shows in the tests, which this is none of
-            run_to_the_end(graph.compile(SqliteSaver(":memory:"), durability=DURABILITY["async"]), shape.given)
+            run_to_the_end(graph.compile(SqliteSaver(":memory:"), durability=DURABILITY["async"]), shape, 2)
     return sorted(sys.modules)
 
 

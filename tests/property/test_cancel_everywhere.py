@@ -408,10 +408,15 @@ def on_thread(name):
     return {"configurable": {"thread_id": str(name)}}
 
 
+def held_by_runs(mix):
+    """Return what stored runs hold: their threads, and their writers, who outlive the last commit by a moment."""
+    threads = [info.thread_id for info in mix.saver.threads() if info.leased]
+    return threads + [thread.name for thread in threading.enumerate() if thread.name == "pregel-group-commit"]
+
+
 def check_stored(mix, config):
     """Check that a run left a whole superstep, and nothing that holds its thread; return how many are stored."""
-    assert not any(thread.leased for thread in mix.saver.threads())
-    assert not [thread.name for thread in threading.enumerate() if thread.name == "pregel-group-commit"]
+    assert held_by_runs(mix) == []
     state = mix.graph.get_state(config)
     if state.metadata is None:
         return None
@@ -481,7 +486,7 @@ def test_leaving_a_stored_stream_early_lets_the_thread_go(loop, how, stored, job
         else:
             del stream
             deadline = monotonic() + 10
-            while any(thread.leased for thread in mix.saver.threads()) and monotonic() < deadline:
+            while held_by_runs(mix) and monotonic() < deadline:
                 await anyio.lowlevel.checkpoint()
         mix.check(parts)
         await check_goes_on(mix, config)
@@ -578,7 +583,7 @@ def test_a_run_that_is_cancelled_while_it_stores_waits_for_that(loop, durability
         for at in count(1):
             if loop.run(lambda at=at: cancelled(at, saver)):
                 break
-    assert at > 5
+    assert at > (5 if durability == "sync" else 3)  # that one claims, looks for a graph inside, and writes at its end
 
 
 class Running:

@@ -9,7 +9,7 @@ from operator import attrgetter
 import pytest
 
 from pregel.checkpoint import points
-from pregel.checkpoint.base import Advance, PutTask, PutValue
+from pregel.checkpoint.base import Advance, Held, PutTask, PutValue, Release
 from pregel.checkpoint.memory import InMemorySaver, Thread, make
 from pregel.checkpoint.owner import is_dead, new_lease
 from pregel.checkpoint.sqlite import SqliteSaver
@@ -218,12 +218,89 @@ class LeavesClaimsBehind(InMemorySaver):
             self._threads[thread_id].lease = None
 
 
+class TakesEveryThreadForNew(InMemorySaver):
+    def claim(self, thread_id, lease, seconds, dead):
+        found = super().claim(thread_id, lease, seconds, dead)
+        return Held(thread_id, 0) if isinstance(found, Held) else found
+
+
+class ClaimsUnderItsOwnName(InMemorySaver):
+    def claim(self, thread_id, lease, seconds, dead):
+        found = super().claim(thread_id, lease, seconds, dead)
+        return found._replace(origin=thread_id) if isinstance(found, Held) else found
+
+
+class CountsTheOutermostGraphOnly(InMemorySaver):
+    def claim(self, thread_id, lease, seconds, dead):
+        found = super().claim(thread_id, lease, seconds, dead)
+        latest = self.latest(thread_id)
+        return found._replace(last_seq=latest.seq if latest else 0) if isinstance(found, Held) else found
+
+
+class IgnoresReleases(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        super().write(thread_id, token, [write for write in writes if not isinstance(write, Release)])
+
+
+class IgnoresAReleaseAlone(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        super().write(thread_id, token, [] if list(writes) == [Release()] else writes)
+
+
+class ReleasesBeforeItWrites(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        held = self._held(thread_id, token)
+        try:
+            super().write(thread_id, token, writes)
+        finally:
+            if held is not None and Release() in writes:
+                held.lease = None
+
+
+class ReleasesAndWritesNothingElse(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        super().write(thread_id, token, [Release()] if Release() in writes else writes)
+
+
+class ReleasesWhoeverHolds(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        try:
+            super().write(thread_id, token, writes)
+        finally:
+            if Release() in writes:
+                self._thread(thread_id).lease = None
+
+
+class ReleasesInSilence(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        if list(writes) != [Release()] or self._held(thread_id, token):
+            super().write(thread_id, token, writes)
+
+
+class LetsAReleaseExpire(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        super().write(thread_id, token, [write for write in writes if not isinstance(write, Release)])
+        if Release() in writes:
+            self.renew(thread_id, token, -1)
+
+
+class LeavesReleasesBehind(InMemorySaver):
+    def write(self, thread_id, token, writes):
+        thread = self._thread(thread_id)
+        super().write(thread_id, token, writes)
+        if Release() in writes:
+            self._threads[thread_id] = thread
+
+
 BROKEN = [
     ForgetsToCompare, IsNotAtomic, IgnoresTheToken, IgnoresTheTokenOfTasks, FencesByTheClock, IgnoresTheRoot,
     GivesAThreadToAll, NeverLetsGo, ReleasesWhatIsNotHeld, KeepsTheLeaseOfADeletedThread, SortsByTime, ListsOldestFirst,
     LimitsBeforeItFilters, ReturnsOldValues, IgnoresBounds, ForgetsTheParent, ReadsWholeHistories,
     MatchesPrefixesOfText, JoinsLabels, OverwritesTasks, PrunesTooMuch, PrunesTooLittle, ForgetsForksWhenPruning,
     KeepsOrphansWhenPruning, SharesCopies, ForgetsTheOrigin, CopiesTheLease, LeavesClaimsBehind,
+    TakesEveryThreadForNew, ClaimsUnderItsOwnName, CountsTheOutermostGraphOnly, IgnoresReleases, IgnoresAReleaseAlone,
+    ReleasesBeforeItWrites, ReleasesAndWritesNothingElse, ReleasesWhoeverHolds, ReleasesInSilence, LetsAReleaseExpire,
+    LeavesReleasesBehind,
 ]  # fmt: skip
 
 
@@ -263,12 +340,12 @@ def test_the_faulty_saver_does_what_its_saver_does():
 
 @pytest.mark.parametrize("after", [False, True])
 def test_the_faulty_saver_fails_once_before_or_after_the_work(after):
-    saver = FaultySaver(InMemorySaver(), 3, after=after)
-    run = Run(saver)  # last_seq, claim
+    saver = FaultySaver(InMemorySaver(), 4, after=after)
+    run = Run(saver)  # last_seq, claim, origin
     with pytest.raises(StorageFault, match="on purpose"):
         run.step(0)
     assert (saver.head("t", 0, ()) is not None) is after
-    assert saver.operations == ["last_seq", "claim", "write", "head"]
+    assert saver.operations == ["last_seq", "claim", "origin", "write", "head"]
 
 
 def test_the_faulty_saver_raises_what_it_is_told_to():
@@ -305,6 +382,7 @@ def test_a_point_that_is_not_there_is_refused():
 
 CRASHING = """
 import sys
+from pregel.checkpoint.base import Held, Release
 from pregel.checkpoint.owner import is_dead, new_lease
 from pregel.testing.conformance.kit import Run
 from pregel.testing.faults import crash_at
@@ -318,27 +396,34 @@ lease = new_lease()
 crash_at(sys.argv[3], int(sys.argv[4]))
 run = Run.__new__(Run)
 run.saver, run.thread_id, run.token, run.seq = saver, "t", lease.token, 0
-assert saver.claim("t", lease, 600, is_dead) is None
+assert saver.claim("t", lease, 600, is_dead) == Held("t", 0)
 for step in range(3):
     run.step(step, a=(True, b"%d" % step), log=(step == 0, b"%d" % step))
-saver.release("t", lease.token)
+if sys.argv[5] == "release":
+    saver.release("t", lease.token)
+else:
+    run.write(*run.barrier(3, a=(True, b"3"), log=(False, b"3")), Release())
 """
-#: What is committed when a process dies at a point for the n-th time, and whether a lease is left.
+#: What is committed when a process dies at a point for the n-th time, and whether a lease is left, by the way in which
+#: it would have given up the thread: in a transaction of its own, or in the fourth barrier's.
 CRASHES = [
-    ("claim.before", 1, None, False),
-    ("claim.after", 1, None, True),
-    ("write.before", 2, 0, True),
-    ("write.inside", 2, 0, True),
-    ("write.after", 2, 1, True),
-    ("release.before", 1, 2, True),
-    ("release.after", 1, 2, False),
+    ("release", "claim.before", 1, None, False),
+    ("release", "claim.after", 1, None, True),
+    ("release", "write.before", 2, 0, True),
+    ("release", "write.inside", 2, 0, True),
+    ("release", "write.after", 2, 1, True),
+    ("release", "release.before", 1, 2, True),
+    ("release", "release.after", 1, 2, False),
+    ("write", "write.before", 4, 2, True),
+    ("write", "write.inside", 4, 2, True),
+    ("write", "write.after", 4, 3, False),
 ]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-@pytest.mark.parametrize(("point", "occurrence", "step", "leased"), CRASHES)
+@pytest.mark.parametrize(("gives_up", "point", "occurrence", "step", "leased"), CRASHES)
 def test_a_killed_process_leaves_whole_transactions_and_a_lease_that_can_be_taken(
-    kind, point, occurrence, step, leased, tmp_path, request
+    kind, gives_up, point, occurrence, step, leased, tmp_path, request
 ):
     if kind == "sqlite":
         place, open_saver = str(tmp_path / "runs.db"), SqliteSaver
@@ -346,7 +431,8 @@ def test_a_killed_process_leaves_whole_transactions_and_a_lease_that_can_be_take
         from pregel.checkpoint.postgres import PostgresSaver
 
         place, open_saver = request.getfixturevalue("postgres"), PostgresSaver
-    done = subprocess.run([sys.executable, "-c", CRASHING, kind, place, point, str(occurrence)], check=False)
+    words = [kind, place, point, str(occurrence), gives_up]
+    done = subprocess.run([sys.executable, "-c", CRASHING, *words], check=False)
     assert done.returncode == -signal.SIGKILL
     with open_saver(place) as saver:
         assert saver.head("t", 0, ()) == step
@@ -356,7 +442,7 @@ def test_a_killed_process_leaves_whole_transactions_and_a_lease_that_can_be_take
         assert [(row.field, row.step) for row in rows] == [("a", step)] * bool(steps) + [("log", n) for n in steps]
         assert [row.step for row in saver.checkpoints("t", ())] == steps[::-1]
         lease = new_lease()
-        assert saver.claim("t", lease, 600, is_dead) is None
+        assert saver.claim("t", lease, 600, is_dead) == Held("t", len(steps))
         again = Run.__new__(Run)
         again.saver, again.thread_id, again.token, again.seq = saver, "t", lease.token, saver.last_seq("t")
         again.step(len(steps))

@@ -11,7 +11,7 @@ import pytest
 from pregel.checkpoint import points
 from pregel.checkpoint import sqlite as module
 from pregel.checkpoint import statements as sql
-from pregel.checkpoint.base import BranchRow, DropTasks, OpenBranch, PutTask, TaskRow
+from pregel.checkpoint.base import BranchRow, DropTasks, OpenBranch, PutTask, Release, TaskRow
 from pregel.checkpoint.owner import new_lease
 from pregel.checkpoint.schema import (
     MIGRATIONS,
@@ -71,7 +71,9 @@ def run_all(saver, name):
     with pytest.raises(ConcurrentRunError):
         saver.write(name, "no token", [])
     saver.release(name, run.token)
+    Run(saver, name, holder="new").write(Release())
     saver.delete_thread(name)
+    Run(saver, name).write(Release())
 
 
 def test_all_sql_that_reaches_sqlite_is_constant():
@@ -198,6 +200,7 @@ def big_write(run):
         PutTask(TaskRow(0, (), 2, "task", b"")),
         PutTask(TaskRow(0, (), 2, "task", b"again"), replaces=True),
         OpenBranch(BranchRow(1, 0, 1)),
+        Release(),
     ]
 
 
@@ -226,8 +229,9 @@ def test_whichever_statement_of_a_write_fails_nothing_of_it_is_stored(error, aft
             assert not saver._connection.in_transaction
             assert everything(saver) == before
             assert dump(saver) == tables
-        assert count > 20
+        assert count > 15
         assert saver.head("t", 0, ()) == 1
+        assert [thread.leased for thread in saver.threads()] == [False]
         assert [row.field for row in saver.values("t", [(0, EVERYTHING)], ())] == ["a", "b", "log", "log"]
 
 
@@ -285,7 +289,8 @@ def test_whichever_statement_fails_on_postgres_nothing_is_stored(fail_at, postgr
             assert everything(saver, run.thread_id) == before
         else:
             assert saver.head(run.thread_id, 0, ()) == 1
-            assert fail_at > 20
+            assert [thread.leased for thread in saver.threads() if thread.thread_id == run.thread_id] == [False]
+            assert fail_at > 15
 
 
 @pytest.fixture(scope="module")
@@ -466,6 +471,7 @@ def test_older_tables_are_brought_up_to_date_in_one_transaction(place, monkeypat
 
 WRITING = """
 import sys
+from pregel.checkpoint.base import Held, Release
 from pregel.errors import ConcurrentRunError
 from pregel.testing.conformance.kit import Run, alive, lease
 if sys.argv[1] == "sqlite":
@@ -479,13 +485,18 @@ own = Run(saver, f"own of {name}")
 moved = 0
 for step in range(100):
     own.step(step, a=(True, name.encode()))
-    if saver.claim("shared", lease(name), 60, alive) is None:
+    found = saver.claim("shared", lease(name), 60, alive)
+    if isinstance(found, Held):
         head = saver.head("shared", 0, ())
         shared = Run.__new__(Run)
-        shared.saver, shared.thread_id, shared.token, shared.seq = saver, "shared", name, saver.last_seq("shared")
-        shared.step(0 if head is None else head + 1, a=(True, name.encode()))
+        shared.saver, shared.thread_id, shared.token, shared.seq = saver, "shared", name, found.last_seq
+        last = shared.barrier(0 if head is None else head + 1, a=(True, name.encode()))
         moved += 1
-        saver.release("shared", name)
+        if moved % 2:
+            shared.write(*last, Release())
+        else:
+            shared.write(*last)
+            saver.release("shared", name)
 saver.close()
 print(moved)
 """
@@ -609,6 +620,8 @@ def test_what_a_run_remembers_is_bounded():
         assert len(saver._numbers) <= 1024
         run.step(0)  # forgotten, and asked for again
         assert ("t", run.token) in saver._numbers
+        run.write(*run.barrier(1), Release())
+        assert ("t", run.token) not in saver._numbers
 
 
 def test_without_psycopg_the_error_says_what_to_install():

@@ -13,12 +13,14 @@ from typing_extensions import TypedDict
 
 from pregel import START, StateGraph, interrupt
 from pregel.checkpoint import keeper as keeping
-from pregel.checkpoint.base import Lease
+from pregel.checkpoint import points
+from pregel.checkpoint.base import Advance, Held, Lease, Release
 from pregel.checkpoint.keeper import Keeper
 from pregel.checkpoint.memory import InMemorySaver
 from pregel.checkpoint.owner import new_lease
 from pregel.checkpoint.sqlite import SqliteSaver
-from pregel.errors import ConcurrentRunError, InvalidConfigError, ThreadBusyError
+from pregel.errors import ConcurrentRunError, InvalidConfigError, InvalidInputError, ThreadBusyError
+from pregel.testing.faults import FaultySaver
 from tests.leftovers import nothing_left
 
 CONFIG = {"configurable": {"thread_id": "t"}}
@@ -55,9 +57,9 @@ def log_of(graph):
 def is_free(saver):
     """Return whether a thread can be taken at once, by a living run that takes nothing from others."""
     lease = new_lease()
-    holder = saver.claim("t", lease, 10.0, lambda other: False)
+    found = saver.claim("t", lease, 10.0, lambda other: False)
     saver.release("t", lease.token)
-    return holder is None
+    return isinstance(found, Held)
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
@@ -147,10 +149,10 @@ class Noticing(InMemorySaver):
         self.refused = threading.Event()
 
     def claim(self, *args):
-        holder = super().claim(*args)
-        if holder is not None:
+        found = super().claim(*args)
+        if isinstance(found, Lease):
             self.refused.set()
-        return holder
+        return found
 
 
 def test_a_run_that_waits_begins_when_the_other_one_has_ended(door):
@@ -173,7 +175,7 @@ def test_a_run_that_waits_begins_when_the_other_one_has_ended(door):
 
 def test_waiting_can_be_cancelled(loop, saver):
     lease = new_lease()
-    assert saver.claim("t", lease, 60.0, lambda other: False) is None
+    assert saver.claim("t", lease, 60.0, lambda other: False) == Held("t", 0)
     graph = chain(a=says("a")).compile(saver, on_busy="wait")
 
     async def main():
@@ -229,6 +231,88 @@ def test_a_thread_is_free_after_success_failure_and_pause(saver, door, durabilit
         graph = chain(a=says("a"), last=last).compile(saver, durability=durability)
         door.stream(graph, {"log": []}, CONFIG)
         assert is_free(saver)
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize(("last", "stops"), [(says("c"), False), (boom, True), (ask, True)])
+def test_what_is_committed_last_lets_the_thread_go_where_a_run_knows_that_it_is_the_last(
+    saver, door, durability, last, stops
+):
+    counted = FaultySaver(saver)
+    graph = chain(a=says("a"), last=last).compile(counted, durability=durability)
+    door.stream(graph, {"log": []}, CONFIG)
+    assert counted.operations.count("release") == (stops and durability != "exit")  # that one writes when it is over
+    assert is_free(saver)
+    graph = chain(a=says("a"), last=says("c")).compile(counted, durability=durability)
+    counted.operations.clear()
+    door.stream(graph, {"log": []}, CONFIG)  # the second time on the thread
+    assert "release" not in counted.operations
+    assert is_free(saver)
+
+
+def test_a_run_that_begins_nothing_lets_the_thread_go_by_itself(saver, door):
+    counted = FaultySaver(saver)
+    graph = chain(a=says("a")).compile(counted, durability="exit")
+    with pytest.raises(InvalidInputError, match="nothing to go on with"):
+        door.invoke(graph, None, CONFIG)
+    assert counted.operations.count("release") == 1
+    assert saver.threads() == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_thread_is_free_after_a_last_commit_that_failed_before_or_after_its_work(saver, door, durability, after):
+    write = saver.write
+
+    def failing(thread_id, token, writes):
+        last = isinstance(writes[-1], Release)
+        if not last or after:
+            write(thread_id, token, writes)
+        if last:
+            raise OSError("away")
+
+    saver.write = failing
+    graph = chain(a=says("a"), b=says("b")).compile(saver, durability=durability)
+    *_, error = door.stream(graph, {"log": []}, CONFIG)
+    assert isinstance(error, OSError)
+    assert is_free(saver)
+    saver.write = write
+    kept = {"sync": [["a"]], "async": [None, [], ["a"]], "exit": [None]}[durability]
+    assert log_of(graph) in ([["a", "b"]] if after else kept)
+
+
+def test_a_thread_is_kept_where_the_commit_that_lets_it_go_does_not_come_to_its_end(saver):
+    lease = new_lease()
+    saver.claim("t", lease, 60.0, lambda other: False)
+
+    def stop(point):
+        if point == "write.inside":
+            raise KeyboardInterrupt
+
+    previous = points.listen(stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            saver.write("t", lease.token, [Advance(0, (), None, 0, 1), Release()])
+    finally:
+        points.listen(previous)
+    assert saver.claim("t", new_lease(), 60.0, lambda other: False) == lease
+    saver.write("t", lease.token, [Advance(0, (), None, 0, 1), Release()])
+    assert saver.claim("t", new_lease(), 60.0, lambda other: False) == Held("t", 1)
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_run_that_lost_its_thread_before_its_last_commit_leaves_it_to_the_other_one(saver, door, durability):
+    thief = new_lease()
+
+    def steal(state):
+        assert isinstance(saver.claim("t", thief, 3_600.0, lambda other: True), Held)
+        return {"log": ["stolen"]}
+
+    graph = chain(a=says("a"), steal=steal).compile(saver, durability=durability)
+    *_, error = door.stream(graph, {"log": []}, CONFIG)
+    assert isinstance(error, ConcurrentRunError)
+    assert saver.renew("t", thief.token, 3_600.0)
+    assert "stolen" not in (log_of(graph) or [])
 
 
 def test_a_thread_is_free_after_a_stream_that_was_left(saver):
@@ -301,7 +385,7 @@ def dead_lease():
 
 
 def test_the_thread_of_a_dead_process_is_taken_at_once(saver, door):
-    assert saver.claim("t", dead_lease(), 3_600.0, lambda other: False) is None
+    assert saver.claim("t", dead_lease(), 3_600.0, lambda other: False) == Held("t", 0)
     graph = chain(a=says("a")).compile(saver)
     assert door.invoke(graph, {"log": []}, CONFIG) == {"log": ["a"]}
 
@@ -309,7 +393,7 @@ def test_the_thread_of_a_dead_process_is_taken_at_once(saver, door):
 def test_a_thread_of_another_machine_is_taken_once_its_lease_has_expired(saver):
     elsewhere = Lease("token", "another machine", 1, "1")
     graph = chain(a=says("a")).compile(saver)
-    assert saver.claim("t", elsewhere, 3_600.0, lambda other: False) is None
+    assert saver.claim("t", elsewhere, 3_600.0, lambda other: False) == Held("t", 0)
     with pytest.raises(ThreadBusyError, match="process 1 on another machine"):
         graph.invoke({"log": []}, CONFIG)
     saver.renew("t", "token", -1.0)
@@ -319,7 +403,7 @@ def test_a_thread_of_another_machine_is_taken_once_its_lease_has_expired(saver):
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_a_run_that_lost_its_thread_commits_nothing_more(saver, door, durability):
     def steal(state):
-        assert saver.claim("t", new_lease(), 3_600.0, lambda other: True) is None
+        assert isinstance(saver.claim("t", new_lease(), 3_600.0, lambda other: True), Held)
         return {"log": ["stolen"]}
 
     graph = chain(a=says("a"), steal=steal, c=says("c")).compile(saver, durability=durability)

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import TypedDict
 
 from pregel import START, Command, Send, StateGraph, interrupt
-from pregel.checkpoint.base import Advance, DropTasks, OpenBranch, PutCheckpoint, PutTask
+from pregel.checkpoint.base import Advance, DropTasks, OpenBranch, PutCheckpoint, PutTask, Release
 from pregel.checkpoint.group import GroupWriter, merged
 from pregel.checkpoint.memory import InMemorySaver
 from pregel.checkpoint.owner import new_lease
@@ -114,7 +114,8 @@ def test_sync_a_superstep_of_one_task_is_one_transaction():
             super().write(thread_id, token, writes)
 
     chain(a=says("a"), b=says("b")).compile(Counted()).invoke({"log": []}, CONFIG)
-    assert calls == [["Advance", "PutCheckpoint", "PutValue"]] * 3
+    superstep = ["Advance", "PutCheckpoint", "PutValue"]
+    assert calls == [superstep, superstep, [*superstep, "Release"]]  # the last one lets the thread go
 
 
 # -- async -------------------------------------------------------------------------------------------------------------
@@ -247,10 +248,11 @@ def test_a_group_leaves_what_its_commits_leave():
     kinds = Counter(type(each) for each in group)
     assert kinds[Advance] == 1
     assert kinds[PutTask] == 0  # they were dropped in the same group
+    assert group.index(Release()) == len(group) - 1
     lease = new_lease()
     saver.claim("t", lease, 10.0, lambda other: False)
     saver.write("t", lease.token, group)
-    saver.release("t", lease.token)
+    assert [thread.leased for thread in saver.threads()] == [False]
     other = first.get_state(CONFIG)
     assert chain(a=says("a")).compile(saver).get_state(CONFIG).values == other.values
     assert saver.head("t", 0, ()) == 2
@@ -259,6 +261,11 @@ def test_a_group_leaves_what_its_commits_leave():
 def test_a_branch_is_opened_before_its_head_is_moved():
     writes = [Advance(1, (), None, 3, 7), OpenBranch(None), DropTasks(1, (), 4)]
     assert merged(writes) == [writes[1], writes[0], writes[2]]
+
+
+def test_a_thread_is_let_go_after_all_else_of_a_group():
+    writes = [OpenBranch(None), Release(), Advance(1, (), None, 3, 7), DropTasks(1, (), 4)]
+    assert merged(writes) == [writes[0], writes[2], writes[3], writes[1]]
 
 
 def test_where_the_outermost_head_moves_in_the_group_heads_inside_are_not_checked_against_it():

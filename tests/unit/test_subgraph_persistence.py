@@ -13,8 +13,8 @@ from pregel import START, Command, Overwrite, Send, StateGraph, add_messages, in
 from pregel.checkpoint.base import Advance, PutValue, ValueRow
 from pregel.checkpoint.memory import InMemorySaver
 from pregel.checkpoint.owner import new_lease
-from pregel.checkpoint.restore import pack_inherited, read_values, sealed
-from pregel.codec import Codec
+from pregel.checkpoint.restore import pack_inherited, read_values
+from pregel.codec import Codec, seal
 from pregel.errors import (
     ConcurrentRunError,
     DecodeError,
@@ -371,7 +371,7 @@ def at(namespace):
 def test_a_value_taken_over_from_nobody_is_an_error(namespace):
     saver, lease = InMemorySaver(), new_lease()
     saver.claim("t", lease, 10.0, lambda other: False)
-    row = ValueRow(0, namespace, "field", 1, 1, True, sealed(pack_inherited("Kind"), "t", (0, namespace, 1, "field")))
+    row = ValueRow(0, namespace, "field", 1, 1, True, seal(pack_inherited("Kind"), "t", 0, namespace, 1, "field"))
     saver.write("t", lease.token, [Advance(0, namespace, None, 1, 1), PutValue(row)])
     with pytest.raises(DecodeError, match="'field'"):
         read_values(saver, "t", [(0, 2**62)], namespace, Codec())

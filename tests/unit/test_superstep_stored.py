@@ -107,6 +107,21 @@ def test_what_joins_have_heard_and_what_waits_is_stored():
     assert run == RunTasks((Task(c, 3, 0),))
 
 
+@pytest.mark.parametrize(
+    ("standing", "ends"),
+    [
+        (Standing(), True),
+        (Standing(heard={Join("a+b", "c", NamedBarrierValue({"a", "b"})): frozenset({"a"})}), True),
+        (Standing((Task(node("b", 1), 2, 0),)), False),
+        (Standing(held=Due(["late"])), False),
+        (Standing(pause=Breakpoint("before", ("b",))), False),
+    ],
+    ids=["nothing", "a join that starves", "a task", "a deferred node", "a breakpoint"],
+)
+def test_no_commit_follows_the_barrier_after_which_nothing_is_due(standing, ends):
+    assert barrier(1, standing=standing).ends is ends
+
+
 def test_what_a_graph_inside_another_one_gives_back_is_stored_with_its_barrier():
     a = node("a", 0)
     machine, _ = begun(network(a), ("n", 1), journal=("n",))

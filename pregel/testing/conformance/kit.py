@@ -9,6 +9,7 @@ from pregel.checkpoint.base import (
     Advance,
     BranchRow,
     CheckpointRow,
+    Held,
     Lease,
     OpenBranch,
     PutCheckpoint,
@@ -127,7 +128,8 @@ class Run:
         self.thread_id = thread_id
         self.token = holder or f"token of {thread_id}"
         self.seq = saver.last_seq(thread_id)
-        expect(saver.claim(thread_id, lease(self.token), 60, gone), None, "the holder of a thread of the dead")
+        held = saver.claim(thread_id, lease(self.token), 60, gone)
+        expect(held, Held(saver.origin(thread_id), self.seq), "a thread of the dead that was claimed")
 
     def write(self, *writes: Write) -> None:
         """Write this in one transaction."""

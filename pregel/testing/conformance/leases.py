@@ -8,6 +8,7 @@ from pregel.checkpoint.base import (
     Advance,
     BranchRow,
     DropTasks,
+    Held,
     Lease,
     OpenBranch,
     PutTask,
@@ -27,6 +28,7 @@ from pregel.testing.conformance.kit import (
     at_once,
     everything,
     expect,
+    gone,
     lease,
     refuse,
 )
@@ -41,9 +43,37 @@ def a_thread_is_claimed_once(make: Make) -> None:
     """The second who claims it learns who has it, all that a lease says."""
     with make() as saver:
         first = Lease("token", "a host", 12, "34")
-        expect(saver.claim("t", first, 60, alive), None, "the holder of a free thread")
+        expect(saver.claim("t", first, 60, alive), Held("t", 0), "a free thread that was claimed")
         expect(saver.claim("t", lease("other"), 60, alive), first, "the holder of a thread that was claimed")
-        expect(saver.claim("u", lease("other"), 60, alive), None, "the holder of another thread")
+        expect(saver.claim("u", lease("other"), 60, alive), Held("u", 0), "another thread that was claimed")
+
+
+def a_claim_says_what_is_stored_there(make: Make) -> None:
+    """Under which id, and up to which seq, of all branches and namespaces, whoever wrote it."""
+    with make() as saver:
+
+        def claimed(thread_id: str) -> Held | Lease:
+            return saver.claim(thread_id, lease("another"), 60, gone)
+
+        run = Run(saver)
+        run.write(PutTask(TaskRow(0, (), 1, "task", b"")))
+        expect(claimed("t"), Held("t", 0), "a thread on which no head has moved")
+        run = Run(saver)
+        run.step(0)
+        run.step(0, ("inner",))
+        expect(claimed("t"), Held("t", 2), "a thread that an inner graph wrote to last")
+        run = Run(saver)
+        run.fork(1, 0, 1, 1)
+        expect(claimed("t"), Held("t", 3), "a thread with a branch")
+        Run(saver).step(1)
+        saver.copy_thread("t", "copy")
+        saver.copy_thread("copy", "copy of the copy")
+        expect(claimed("copy of the copy"), Held("t", 4), "the copy of a copy")
+        Run(saver, "copy").step(2)
+        expect(claimed("copy"), Held("t", 5), "a copy that went on")
+        expect(claimed("t"), Held("t", 4), "the thread that was copied")
+        saver.delete_thread("copy")
+        expect(claimed("copy"), Held("copy", 0), "a new thread under the id of a copy that was deleted")
 
 
 def whether_the_holder_is_dead_is_asked_of_the_holder(make: Make) -> None:
@@ -65,7 +95,7 @@ def an_expired_lease_can_be_taken(make: Make) -> None:
     """Also of a holder that lives."""
     with make() as saver:
         saver.claim("t", lease("first"), -1, alive)
-        expect(saver.claim("t", lease("second"), 60, alive), None, "the holder after the lease expired")
+        expect(saver.claim("t", lease("second"), 60, alive), Held("t", 0), "a thread whose lease expired")
         refuse(ConcurrentRunError, lambda: saver.write("t", "first", []), "a write of the old holder")
         expect(saver.renew("t", "first", 60), NO, "whether the old holder can renew")
 
@@ -98,7 +128,7 @@ def renewing_can_end_a_lease(make: Make) -> None:
     with make() as saver:
         saver.claim("t", lease("first"), 60, alive)
         expect(saver.renew("t", "first", -1), YES, "whether it was held")
-        expect(saver.claim("t", lease("second"), 60, alive), None, "the holder after it was let expire")
+        expect(saver.claim("t", lease("second"), 60, alive), Held("t", 0), "the thread after it was let expire")
 
 
 def only_the_holder_releases(make: Make) -> None:
@@ -110,7 +140,7 @@ def only_the_holder_releases(make: Make) -> None:
         expect(saver.renew("t", "other", -1), NO, "whether another can renew")
         expect(saver.claim("t", lease("second"), 60, alive), lease("first"), "the holder after another released")
         saver.release("t", "first")
-        expect(saver.claim("t", lease("second"), 60, alive), None, "the holder after it was released")
+        expect(saver.claim("t", lease("second"), 60, alive), Held("t", 0), "the thread after it was released")
 
 
 def a_released_lease_writes_nothing(make: Make) -> None:
@@ -158,12 +188,13 @@ def one_of_many_claims_a_thread(make: Make) -> None:
     """Of several threads at once, exactly one."""
     with make() as saver:
         answers = at_once(8, lambda index: saver.claim("t", lease(f"token {index}"), 60, alive))
-        expect(answers.count(None), 1, "how many claimed the thread")
+        expect(answers.count(Held("t", 0)), 1, "how many claimed the thread")
 
 
 #: Every check; its name says what it shows.
 CHECKS: Final[tuple[Check, ...]] = (
     a_thread_is_claimed_once,
+    a_claim_says_what_is_stored_there,
     whether_the_holder_is_dead_is_asked_of_the_holder,
     an_expired_lease_can_be_taken,
     an_expired_lease_that_nobody_took_is_still_held,

@@ -10,15 +10,31 @@ from pregel.checkpoint.base import (
     BranchRow,
     CheckpointRow,
     DropTasks,
+    Held,
     OpenBranch,
     PutCheckpoint,
     PutTask,
     PutValue,
+    Release,
     TaskRow,
     ValueRow,
 )
 from pregel.errors import ConcurrentRunError
-from pregel.testing.conformance.kit import EVERYTHING, PATCH, WHOLE, YES, Run, at_once, everything, expect, refuse, seen
+from pregel.testing.conformance.kit import (
+    EVERYTHING,
+    NO,
+    PATCH,
+    WHOLE,
+    YES,
+    Run,
+    alive,
+    at_once,
+    everything,
+    expect,
+    lease,
+    refuse,
+    seen,
+)
 
 if TYPE_CHECKING:
     from pregel.checkpoint.base import Namespace, Write
@@ -186,6 +202,81 @@ def rows_come_back_as_they_were(make: Make) -> None:
         expect(saver.last_seq("t"), 7, "the greatest seq")
 
 
+def a_release_is_committed_with_what_is_before_it(make: Make) -> None:
+    """The transaction that gives the thread up is whole; then it is free at once."""
+    with make() as saver:
+        run = Run(saver)
+        run.step(0, a=(WHOLE, b"0"))
+        run.write(*run.barrier(1, a=(WHOLE, b"1")), PutTask(TaskRow(0, (), 2, "task", b"")), Release())
+        expect(saver.head("t", 0, ()), 1, "the head")
+        expect([row.step for row in saver.checkpoints("t", ())], [1, 0], "the checkpoints")
+        expect(seen(saver, [(0, EVERYTHING)]), [("a", b"1")], "the fields")
+        expect([row.task for row in saver.tasks("t", 0, (), 2)], ["task"], "the task rows")
+        expect([info.leased for info in saver.threads()], [False], "whether a lease is recorded")
+        expect(saver.renew("t", run.token, 60), NO, "whether it can be renewed")
+        expect(saver.claim("t", lease("second"), 60, alive), Held("t", 2), "the thread after it was given up")
+
+
+def a_release_in_a_transaction_that_is_refused_gives_nothing_up(make: Make) -> None:
+    """The lease stays where it was, and its holder goes on."""
+    with make() as saver:
+        run = Run(saver)
+        run.step(0)
+        before = everything(saver)
+        writes = (PutTask(TaskRow(0, (), 1, "task", b"")), Advance(0, (), 7, 8, 9), Release())
+        refuse(ConcurrentRunError, lambda: run.write(*writes), "a head moved from where it is not, and a release")
+        expect(everything(saver), before, "the thread after the refused transaction")
+        holder = lease(run.token)
+        expect(saver.claim("t", lease("second"), 60, alive), holder, "the holder after the refused transaction")
+        run.step(1)
+
+
+def a_release_is_the_last_write_of_its_token(make: Make) -> None:
+    """What comes after it is refused, another release and an empty transaction too, also where nobody took it."""
+    with make() as saver:
+        run = Run(saver)
+        run.write(*run.barrier(0), Release())
+        before = everything(saver)
+        refuse(ConcurrentRunError, lambda: run.write(*run.barrier(1)), "a barrier after the release")
+        task = PutTask(TaskRow(0, (), 1, "task", b""))
+        refuse(ConcurrentRunError, lambda: run.write(task), "a task row after the release")
+        refuse(ConcurrentRunError, lambda: run.write(Release()), "a second release")
+        refuse(ConcurrentRunError, run.write, "an empty transaction after the release")
+        expect(everything(saver), before, "the thread after the refused writes")
+        saver.release("t", run.token)
+        Run(saver, holder="second").step(1)
+
+
+def a_release_of_a_lease_that_was_lost_is_refused(make: Make) -> None:
+    """With all before it, and the one who has the thread keeps it."""
+    with make() as saver:
+        old = Run(saver, holder="old")
+        old.step(0)
+        new = Run(saver, holder="new")
+        before = everything(saver)
+        refuse(ConcurrentRunError, lambda: old.write(Release()), "a release of the old run")
+        refuse(ConcurrentRunError, lambda: old.write(*old.barrier(1), Release()), "its last barrier with a release")
+        task = PutTask(TaskRow(0, (), 1, "task", b"old"))
+        refuse(ConcurrentRunError, lambda: old.write(task, Release()), "a task row of it with a release")
+        expect(everything(saver), before, "the thread after the refused writes")
+        expect(saver.claim("t", lease("third"), 60, alive), lease("new"), "the holder after the refused releases")
+        new.step(1)
+
+
+def a_release_can_stand_alone(make: Make) -> None:
+    """It changes nothing but the lease, and a thread where nothing was written goes with it."""
+    with make() as saver:
+        run = Run(saver)
+        run.step(0, a=(WHOLE, b"0"))
+        before = everything(saver)
+        run.write(Release())
+        expect(everything(saver), before, "the thread after it was given up")
+        expect(saver.claim("t", lease("second"), 60, alive), Held("t", 1), "the thread claimed after it")
+        Run(saver, "empty").write(Release())
+        Run(saver, "branch").write(OpenBranch(BranchRow(1, 0, 1)), Release())
+        expect([info.thread_id for info in saver.threads()], ["branch", "t"], "the threads")
+
+
 #: Every check; its name says what it shows.
 CHECKS: Final[tuple[Check, ...]] = (
     a_head_moves_by_compare_and_set,
@@ -196,4 +287,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     a_seq_is_used_once,
     a_branch_number_is_taken_once,
     rows_come_back_as_they_were,
+    a_release_is_committed_with_what_is_before_it,
+    a_release_in_a_transaction_that_is_refused_gives_nothing_up,
+    a_release_is_the_last_write_of_its_token,
+    a_release_of_a_lease_that_was_lost_is_refused,
+    a_release_can_stand_alone,
 )

@@ -11,6 +11,7 @@ from pregel.checkpoint.base import (
     Advance,
     BranchRow,
     CheckpointRow,
+    Held,
     OpenBranch,
     PutCheckpoint,
     PutTask,
@@ -82,7 +83,7 @@ def undumped(document):
 def restore(saver, thread_id, rows):
     """Write rows to a checkpointer, commit by commit, as the runs did that made them."""
     lease = new_lease()
-    assert saver.claim(thread_id, lease, 60.0, is_dead) is None
+    assert saver.claim(thread_id, lease, 60.0, is_dead) == Held(thread_id, 0)
     heads = {}
     opened = {row.branch: row for row in rows["branches"]}
     values = {key: list(found) for key, found in groupby(rows["values"], key=lambda row: row.seq)}
