@@ -8,7 +8,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from examples import desk, panel, seed
+from examples import desk, panel, visibility
 from pregel.checkpoint.memory import InMemorySaver
 from pregel.errors import InvalidResumeError
 from pregel.graph.agent import ScriptedModel
@@ -290,18 +290,23 @@ def test_a_real_model_goes_on_from_the_file_where_the_environment_names_one(endp
 # --- The state of its own ---------------------------------------------------------------------------------------------
 
 
-def test_the_seed_gives_what_the_text_says(door):
-    result = door.invoke(seed.agent, {"foo": "Hello", "bar": "World"})
+def test_what_goes_in_and_what_comes_out(door):
+    result = door.invoke(visibility.agent, {"foo": "Hello", "bar": "World"})
 
     assert (result["baz"], result["qux"]) == ("Hello", "World")
     assert set(result) == {"messages", "baz", "qux"}
     assert [message.type for message in result["messages"]] == ["ai", "tool", "ai"]
-    assert list(seed.agent.get_input_jsonschema()["properties"]) == ["messages", "foo", "bar"]
-    assert list(seed.agent.get_output_jsonschema()["properties"]) == ["messages", "structured_response", "baz", "qux"]
+    assert list(visibility.agent.get_input_jsonschema()["properties"]) == ["messages", "foo", "bar"]
+    assert list(visibility.agent.get_output_jsonschema()["properties"]) == [
+        "messages",
+        "structured_response",
+        "baz",
+        "qux",
+    ]
 
 
-def test_the_seed_prints_its_channels(capsys):
-    seed.main()
+def test_the_example_of_visibility_prints_its_channels(capsys):
+    visibility.main()
 
     assert capsys.readouterr().out.splitlines() == [
         "baz: Hello, qux: World",

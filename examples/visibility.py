@@ -1,4 +1,4 @@
-"""An agent whose state has fields of its own: two go in, two come out. Run it with `python -m examples.seed`.
+"""An agent whose state has fields of its own: two go in, two come out. Run it with `python -m examples.visibility`.
 
 The tool sees the whole state and changes nothing by itself: it returns a `Command`, and its update is applied at
 the barrier. The model is made from the same base class as one of LangChain would be.
