@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
-from pregel.errors import GraphDefinitionError
+from pregel.errors import GraphDefinitionError, nearest
 from pregel.graph.agent.layout import Layout, check_names
 from pregel.graph.agent.middleware.base import AgentMiddleware, forms_of
 from pregel.graph.agent.modelnode import ModelNode
@@ -74,7 +74,7 @@ def create_agent(
     Raises:
         SchemaError: The schemas can't be merged.
         GraphDefinitionError: Two tools or two middlewares have one name, a hook declares a jump that there is not, or
-            `response_format` is no schema.
+            `response_format` is no schema; or middleware names a tool that the agent does not have.
 
     Warns:
         PregelWarning: Two schemas declare a field differently; the later one counts.
@@ -99,6 +99,7 @@ def create_agent(
     described = [tool for tool in listed if isinstance(tool, Mapping)]
     local = tools_by_name(tool for tool in listed if not isinstance(tool, Mapping))
     check_answers(strategy, local)
+    check_named(middleware, [*local, *map(name_of, described)])
     around_tools = [each for each in middleware if forms_of(each, "wrap_tool_call") != (None, None)]
     layout = Layout(
         middleware,
@@ -135,6 +136,26 @@ def create_agent(
         interrupt_before=interrupt_before,
         interrupt_after=interrupt_after,
     )
+
+
+def name_of(described: Mapping[str, Any]) -> str:
+    """Return the name of a tool that a dict describes; empty where it has none, as tools of providers may."""
+    return str(described.get("name") or (described.get("function") or {}).get("name") or "")
+
+
+def check_named(middleware: Sequence[AgentMiddleware], names: Sequence[str]) -> None:
+    """Check that the agent has the tools that its middleware is told of: a misspelt one would be guarded by nobody.
+
+    Raises:
+        GraphDefinitionError: It lacks one.
+    """
+    for each in middleware:
+        for name in each.tool_names:
+            if name not in names:
+                raise GraphDefinitionError(
+                    f"middleware {each.name!r} names the tool {name!r}, which the agent does not have."
+                    f"{nearest(name, names)} It has {', '.join(filter(None, names)) or 'none'}"
+                )
 
 
 def check_answers(strategy: Any, local: Mapping[str, Any]) -> None:

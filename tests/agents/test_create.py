@@ -15,6 +15,14 @@ from pregel.errors import GraphDefinitionError, InvalidConfigError, PregelError
 from pregel.graph import MessagesState, StateGraph
 from pregel.graph.agent import AgentMiddleware, InjectedState, ScriptedModel, create_agent, tool
 from pregel.graph.agent import middleware as middleware_module
+from pregel.graph.agent.middleware import (
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    HumanInTheLoopMiddleware,
+    LLMToolSelectorMiddleware,
+    ToolCallLimitMiddleware,
+    ToolRetryMiddleware,
+)
 from pregel.graph.agent.routing import ToolTurn
 from pregel.graph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pregel.runtime import interrupt
@@ -366,3 +374,24 @@ def test_agents_load_neither_langchain_nor_providers():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize(
+    "middleware",
+    [
+        HumanInTheLoopMiddleware({"ehco": True}),
+        ToolCallLimitMiddleware(tool_name="ehco", run_limit=1),
+        ToolRetryMiddleware(tools=["ehco"]),
+        LLMToolSelectorMiddleware(model=ScriptedModel([]), always_include=["ehco"]),
+        ContextEditingMiddleware(edits=[ClearToolUsesEdit(exclude_tools=["ehco"])]),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_middleware_that_names_a_tool_which_is_not_there_is_refused(middleware):
+    def echo(text: str) -> str:
+        """Say it again."""
+        return text
+
+    with pytest.raises(GraphDefinitionError, match=r"names the tool 'ehco'.*Did you mean 'echo'"):
+        create_agent(ScriptedModel([]), [echo], middleware=[middleware])
+    create_agent(ScriptedModel([]), [echo, {"name": "ehco", "type": "of_the_provider"}], middleware=[middleware])

@@ -12,6 +12,7 @@ from pregel.graph.agent.middleware.todo import TodoListMiddleware
 from pregel.graph.agent.middleware.tool_selection import LLMToolSelectorMiddleware, ToolSelectionError
 from pregel.graph.agent.models import ScriptedModel
 from pregel.graph.agent.requests import ModelRequest
+from pregel.graph.agent.tools import tool
 from pregel.graph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 THREAD = {"configurable": {"thread_id": "t"}}
@@ -251,9 +252,14 @@ def test_with_retries_around_it_the_choice_is_asked_for_again():
 
 
 def test_a_tool_that_is_always_to_be_shown_must_be_there():
-    graph, _ = selecting(ScriptedModel([]), always_include=["loook"])
+    def look(place: str) -> str:
+        """Look."""
+        return place
+
+    middleware = LLMToolSelectorMiddleware(model=ScriptedModel([]), always_include=["loook"])
+    request = ModelRequest(ScriptedModel([]), [HumanMessage("go")], tools=[tool(look)])  # another wrapper's doing
     with pytest.raises(ToolSelectionError, match="Did you mean 'look'"):
-        graph.invoke({"messages": ["go"]})
+        middleware.wrap_model_call(request, lambda _: None)
 
 
 def test_at_least_one_tool_may_be_chosen():

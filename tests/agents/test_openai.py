@@ -416,7 +416,8 @@ def test_a_name_of_another_form_is_refused(name):
         named_model(name)
 
 
-def test_an_unknown_provider_is_refused_with_the_nearest():
+def test_an_unknown_provider_is_refused_with_the_nearest(monkeypatch):
+    monkeypatch.setattr("pregel.graph.agent.models.named.find_spec", lambda package: None)
     with pytest.raises(ModelError, match=r"'opnai' .* langchain-opnai .*Did you mean 'openai'\?"):
         named_model("opnai:gpt-test")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pregel.graph.agent.state import AgentState
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from pregel.graph.agent.requests import ExtendedModelResponse, ModelRequest, ModelResponse, ToolCallRequest
     from pregel.graph.agent.state import JumpTo
@@ -44,6 +44,11 @@ class AgentMiddleware:
     def name(self) -> str:
         """Its name in the graph; two middlewares of one name need different ones."""
         return type(self).__name__
+
+    @property
+    def tool_names(self) -> Collection[str]:
+        """The tools that its options name: `create_agent` refuses one that the agent does not have."""
+        return ()
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> Any:
         """Run once before a run of the agent begins."""

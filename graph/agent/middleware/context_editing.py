@@ -10,7 +10,7 @@ from pregel.graph.agent.middleware.reading import calls_of, with_calls, with_con
 from pregel.graph.agent.middleware.tokens import count_tokens_approximately
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
     from pregel.graph.agent.requests import ModelRequest, ModelResponse
 
@@ -104,6 +104,11 @@ class ContextEditingMiddleware(AgentMiddleware):
             )
         self._edits: list[ContextEdit] = [ClearToolUsesEdit()] if edits is None else list(edits)
         self._asks_model = token_count_method == "model"  # noqa: S105 - tokens of text
+
+    @property
+    def tool_names(self) -> Collection[str]:
+        """See `AgentMiddleware`."""
+        return [name for edit in self._edits for name in getattr(edit, "exclude_tools", ())]
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]) -> ModelResponse:
         """Call the model with the edited conversation."""

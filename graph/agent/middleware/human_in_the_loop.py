@@ -11,7 +11,7 @@ from pregel.graph.agent.middleware.reading import answer, answered, calls_of, la
 from pregel.runtime import interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pregel.graph.agent.middleware.decisions import (
         ActionRequest,
@@ -63,6 +63,12 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         self._reviewed: dict[str, InterruptOnConfig] = reviewed
         self._allowed = {name: config["allowed_decisions"] for name, config in reviewed.items()}
         self._prefix = description_prefix
+        self._named = tuple(interrupt_on)
+
+    @property
+    def tool_names(self) -> Collection[str]:
+        """See `AgentMiddleware`."""
+        return self._named
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> Any:
         """Ask about the calls that need a decision, and put what was decided into the conversation."""

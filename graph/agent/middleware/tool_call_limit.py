@@ -13,6 +13,8 @@ from pregel.graph.messages import AIMessage
 from pregel.graph.schema import PrivateStateAttr
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pregel.runtime import Runtime
 
 __all__ = ["ToolCallLimitExceededError", "ToolCallLimitMiddleware", "ToolCallLimitState"]
@@ -96,6 +98,11 @@ class ToolCallLimitMiddleware(AgentMiddleware):
     def name(self) -> str:
         """Its name in the graph, with the tool's: there may be one for each tool and one for all."""
         return type(self).__name__ if self._tool is None else f"{type(self).__name__}[{self._tool}]"
+
+    @property
+    def tool_names(self) -> Collection[str]:
+        """See `AgentMiddleware`."""
+        return () if self._tool is None else (self._tool,)
 
     def overrides(self, method: str) -> bool:
         """Return whether it has a method: without a limit for a run nothing happens at the beginning of one."""

@@ -13,7 +13,7 @@ from pregel.graph.agent.middleware.model_retry import task_of
 from pregel.graph.agent.middleware.reading import answer, tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from pregel.graph.agent.requests import ToolCallRequest
     from pregel.graph.messages import ToolMessage
@@ -66,6 +66,11 @@ class ToolRetryMiddleware(AgentMiddleware):
         self._only = None if tools is None else frozenset(map(tool_name, tools))
         self._sleep = sleep
         self._asleep = asleep
+
+    @property
+    def tool_names(self) -> Collection[str]:
+        """See `AgentMiddleware`."""
+        return self._only or ()
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]

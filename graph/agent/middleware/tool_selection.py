@@ -12,7 +12,7 @@ from pregel.graph.messages import HumanMessage, SystemMessage
 from pregel.text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from pregel.graph.agent.requests import ModelRequest, ModelResponse
 
@@ -60,6 +60,11 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         self._prompt = system_prompt
         self._max = max_tools
         self._always = tuple(always_include)
+
+    @property
+    def tool_names(self) -> Collection[str]:
+        """See `AgentMiddleware`."""
+        return self._always
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]) -> ModelResponse:
         """Call the model with the chosen tools."""
