@@ -214,7 +214,7 @@ class Session:
         Raises:
             ConcurrentRunError: The graph has a history of its own, and another run of it is going on from it.
         """
-        outer = self.around[1]  # type: ignore[index]
+        outer = self.around[1]  # type: ignore[index]  # a run inside a task has one
         claim: Claim = outer.recorder.claim
         remembers = self.place == "remembers"
         namespace = (*outer.recorder.namespace, self.label_remembered if remembers else self.label)
@@ -265,7 +265,7 @@ class Session:
 
     def config_of(self, step: int) -> dict[str, Any]:
         """Return the config that names a checkpoint of this run."""
-        recorder: Recorder = self.recorder  # type: ignore[assignment]
+        recorder: Recorder = self.recorder  # type: ignore[assignment]  # asked only of a stored run
         address = Address(recorder.claim.thread_id, None, recorder.namespace)
         return address.config(recorder.claim.branch, step)
 
@@ -329,7 +329,9 @@ class Session:
         """Whether to begin and to end waits for a disk or a network."""
         if self.claim is not None:
             return self.claim.saver.blocking
-        return self.first is not None and bool(self.around[1].recorder.claim.saver.blocking)  # type: ignore[index]
+        if self.first is None:
+            return False
+        return bool(self.around[1].recorder.claim.saver.blocking)  # type: ignore[index]  # no claim: it is inside a task
 
     def open(self) -> None:
         """Take the thread, waiting for it if the run is to, and begin.

@@ -365,12 +365,12 @@ class Superstep:
         return CommitTask(task, outcome, replaces)
 
     def _barrier(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one hot path: each branch would cost a call
-        self, emitted: tuple[Command, ...] = ()
+        self, last: tuple[Command, ...] = ()
     ) -> tuple[Command, ...]:
         """End a superstep in which every task ended well: change the state, and plan.
 
         Args:
-            emitted: What is told of the task that ended last, once the superstep is stored.
+            last: What is told of the task that ended last, once the superstep is stored.
         """
         network = self._network
         triggers = network.triggers
@@ -383,7 +383,7 @@ class Superstep:
             fading = self._fading if self._stays is None else ()
             changed, heard, fired = rule(network, self.values, self._heard, fading, self._tasks, results)
         except PregelError as error:
-            return emitted + self._torn(error)
+            return last + self._torn(error)
         before = {name: self.values.get(name, MISSING) for name in changed} if self._stored else {}
         if triggers:
             self._keep(results, changed)
@@ -393,8 +393,9 @@ class Superstep:
             self.values.update(changed)
         if heard:
             self._hear(heard)
+        shown: tuple[Command, ...] = ()
         if self._tells.values and (is_input or not (self._kept or network.visible.isdisjoint(changed))):
-            emitted = (*emitted, self._tells.state(self.values, step))
+            shown = (self._tells.state(self.values, step),)
         journal: tuple[tuple[str, Any], ...] = ()
         if self._journaled is not None and not is_input:
             journaled = self._journaled
@@ -421,11 +422,12 @@ class Superstep:
         if network.once and tasks:
             twice = self._twice(tasks)
             if twice is not None:
-                return emitted + self._torn(twice)
+                return last + self._torn(twice)
         pause = self._breakpoint(tasks) if self._breaks is not None and tasks and not self._edits else None
         if self._stored:
             self.standing = standing = Standing(tasks, self._held, self._heard.copy(), self._kept, pause)
-            emitted = self._committed(changed, before, standing, journal) + emitted
+            last = self._committed(changed, before, standing, journal, last)
+        emitted = last + shown
         if pause is not None:
             self.pauses = (pause,)
             return emitted + self._pause()
@@ -447,8 +449,9 @@ class Superstep:
         before: Mapping[str, Any],
         standing: Standing,
         journal: tuple[tuple[str, Any], ...],
+        last: tuple[Command, ...],
     ) -> tuple[Command, ...]:
-        """Return what stores this superstep, and the parts that tell of it."""
+        """Return what stores this superstep, and the parts that tell of it, after those of the task that ended last."""
         step = self.step
         results: list[Writes] = self._results  # type: ignore[assignment]
         source = "input" if self._tasks[0].node is self._network.start else "update" if self._edits else "loop"
@@ -467,7 +470,7 @@ class Superstep:
         self._before = step
         self._rows = set()
         self.dropped = ()
-        return (commit, *told)
+        return (commit, *last, *told)
 
     def _added(self, results: Sequence[Writes]) -> Iterator[Task]:
         """Yield the tasks that an edit adds to those that stay due; a deferred one waits with the others."""

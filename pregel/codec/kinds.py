@@ -39,8 +39,9 @@ def understood(cls: type, tag: str) -> Entry | None:
 
 def is_model(cls: type) -> bool:
     """Return whether a class is a pydantic model; where pydantic is not loaded there is none."""
-    loaded = vars(sys.modules.get("pydantic.main", object))  # half loaded, a module lacks its names
-    return issubclass(cls, loaded.get("BaseModel", ()))
+    pydantic = sys.modules.get("pydantic.main")
+    # While another thread is loading it, it lacks its names.
+    return pydantic is not None and "BaseModel" in vars(pydantic) and issubclass(cls, pydantic.BaseModel)
 
 
 def plain(cls: type) -> bool:

@@ -13,7 +13,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from itertools import filterfalse
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pregel.task import Task
 
 __all__ = ["AsyncDriver"]
+
+T = TypeVar("T")
 
 # A run whose nodes never wait must let others have the loop now and then; every superstep would cost as much as a node.
 STEPS_BETWEEN_CHECKPOINTS = 16
@@ -128,15 +130,15 @@ class AsyncDriver:
         for command in commands:
             kind = type(command)
             if kind is RunTasks:
-                tasks = command.tasks  # type: ignore[union-attr]
+                tasks = command.tasks  # type: ignore[union-attr]  # by its kind, here and below
             elif kind is Emit:
-                self.run.publish(command)  # type: ignore[misc, arg-type]
+                self.run.publish(command)  # type: ignore[misc, arg-type]  # an Emit, and who asks for parts takes them
             elif kind in COMMITS:
                 await self.commit(command)
             elif kind is Warn:
-                warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]
-            elif command.error is not None:  # type: ignore[union-attr]
-                raise command.error  # type: ignore[union-attr]
+                warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]  # see `kind`
+            elif command.error is not None:  # type: ignore[union-attr]  # a Finish
+                raise command.error  # type: ignore[union-attr]  # as above
         return tasks
 
     async def meanwhile(self, waiting: list[Command]) -> None:
@@ -172,7 +174,7 @@ class AsyncDriver:
         """Run a task in this coroutine, or its sync code in a worker thread."""
         node = task.node
         if not self.on_loop(task):
-            return await self.in_thread(partial(self.sync_driver().attempt, task))  # type: ignore[no-any-return]
+            return await self.in_thread(partial(self.sync_driver().attempt, task))
         prefer = self.loop.prefer_async
         awaited = node.code.acall is not None and (prefer or node.code.call is None)
         offload = None if awaited or node.executor == "inline" or node is self.network.start else self.offload
@@ -227,7 +229,7 @@ class AsyncDriver:
             return ()
 
         async def limited(task: Task) -> None:
-            async with limit:  # type: ignore[union-attr]
+            async with limit:  # type: ignore[union-attr]  # used only where there is one
                 await one(task)
 
         def stays(task: Task) -> bool:
@@ -275,15 +277,15 @@ class AsyncDriver:
                 while True:
                     part = next(parts)
                     if self.mailbox is None:
-                        self.run.publish(part)  # type: ignore[misc]
+                        self.run.publish(part)  # type: ignore[misc]  # as in `obey`
                     else:
                         self.mailbox.put_and_wait(part, self.run.token)
             except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
+                return end.value  # type: ignore[no-any-return]  # what the generator returns
             finally:
                 parts.close()
 
-        return await self.in_thread(perform)  # type: ignore[no-any-return]
+        return await self.in_thread(perform)
 
     def sync_driver(self) -> SyncDriver:
         """Return a driver for code in a worker thread."""
@@ -291,14 +293,14 @@ class AsyncDriver:
         sync.context = self.context
         return sync
 
-    async def in_thread(self, call: Callable[[], Any]) -> Any:
+    async def in_thread(self, call: Callable[[], T]) -> T:
         """Call something in a worker thread, and wait for it to end even when cancelled meanwhile.
 
         Raises:
             BaseException: Whatever the call raises.
         """
         done = anyio.Event()
-        outcome: list[Any] = []
+        outcome: list[T] = []
         failure: list[BaseException] = []
 
         def job() -> None:

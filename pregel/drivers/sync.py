@@ -74,15 +74,15 @@ class SyncDriver:
             for command in commands:
                 kind = type(command)
                 if kind is RunTasks:
-                    tasks = command.tasks  # type: ignore[union-attr]
+                    tasks = command.tasks  # type: ignore[union-attr]  # by its kind, here and below
                 elif kind is Emit:
-                    yield command  # type: ignore[misc]
+                    yield command  # type: ignore[misc]  # see `kind`
                 elif kind in COMMITS:
                     self.run.recorder.commit(command)
                 elif kind is Warn:
-                    warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]
-                elif command.error is not None:  # type: ignore[union-attr]
-                    raise command.error  # type: ignore[union-attr]
+                    warnings.warn(command.message, PregelWarning, stacklevel=2)  # type: ignore[union-attr]  # see `kind`
+                elif command.error is not None:  # type: ignore[union-attr]  # a Finish
+                    raise command.error  # type: ignore[union-attr]  # as above
             if not tasks:
                 return None
             if leave is not None and any(map(leave, tasks)):
@@ -108,7 +108,7 @@ class SyncDriver:
         try:
             self.context.copy().run(body.send, None)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            return end.value  # type: ignore[no-any-return]  # what the generator returns
         except cancellations() as error:  # sync code can't be cancelled: this one came from a loop of its own
             return cancelled_inside(task, self.network, error)
         raise AssertionError("a sync attempt suspended")  # pragma: no cover - `attempt` awaits nothing then
@@ -135,7 +135,7 @@ class SyncDriver:
                 if type(item) is Emit:
                     waiting.append(item)
                 else:
-                    commands = self.machine.handle(item)  # type: ignore[arg-type]
+                    commands = self.machine.handle(item)  # type: ignore[arg-type]  # no part, so an event
                     if concluded(commands):
                         return (yield from self.over(waiting, commands))
                     waiting.extend(commands)

@@ -177,8 +177,9 @@ def test_parts_about_checkpoints_follow_the_commit():
     assert type(run) is RunTasks
     commands = machine.handle(TaskDone(Task(a, 1, 0), Writes((("n", 2),))))
     assert [getattr(each, "mode", type(each)) for each in commands] == [
-        "debug", CommitBarrier, "checkpoints", "debug", "values", Finish,
+        CommitBarrier, "debug", "checkpoints", "debug", "values", Finish,
     ]  # fmt: skip
+    assert commands[1].payload["type"] == "task_result"
     assert commands[2].payload["parent_config"] == {"step": 0}
 
 
@@ -287,7 +288,7 @@ def test_a_run_that_goes_on_runs_what_has_not_ended_and_keeps_the_rest():
     )
     commit, *_ = machine.handle(TaskDone(tasks[2], Writes((("n", [3]),))))
     assert commit == CommitTask(tasks[2], Writes((("n", [3]),)), replaces=True)
-    _, commit, _, end = machine.handle(TaskDone(tasks[1], Writes((("n", [2]),))))
+    commit, _, _, end = machine.handle(TaskDone(tasks[1], Writes((("n", [2]),))))
     updates = (("n", [1]), ("n", [2]), ("n", [3]))
     assert commit == barrier(1, "loop", {"n": [0, 1, 2, 3]}, {"n": [0]}, updates=updates)
     assert end == Finish()
@@ -383,8 +384,8 @@ def test_a_run_stops_between_supersteps_and_the_stop_is_stored(before, after, pa
     commands = machine.handle(TaskDone(Task(a, 1, 0), Writes((), ("b", "c"), (Send("b", "carried"),))))
     standing = Standing(due, pause=pause)
     assert commands == (
-        Emit("updates", {"a": None}, (), 1, Task(a, 1, 0)),
         barrier(1, standing=standing),
+        Emit("updates", {"a": None}, (), 1, Task(a, 1, 0)),
         Emit("updates", {"__interrupt__": (pause,)}, (), 1),
         Emit("values", {"n": 1, "__interrupt__": (pause,)}, (), 1),
         Finish(),
