@@ -191,6 +191,11 @@ class Superstep:
         return self._last
 
     @property
+    def is_running(self) -> bool:
+        """Whether it waits for tasks to end."""
+        return self._phase is RUNNING
+
+    @property
     def ended_well(self) -> bool:
         """Whether the run is over, and neither failed nor waits."""
         return self._phase is Phase.FINISHED and not self._failure and not self._paused and not self.pauses

@@ -6,6 +6,7 @@ from collections import deque
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+from pregel.commands import TaskDone
 from pregel.drivers import workers
 from pregel.reporter import Emit
 from pregel.runtime import FRAME
@@ -123,6 +124,13 @@ class Crew:
         if not self.may_help or not self.jobs or not self.inbox.empty():
             return True
         return not self.is_worker and workers.has_room()
+
+    def rest(self) -> Iterator[TaskDone]:
+        """Yield the tasks that have ended well and that nobody has heard of, once all have ended: see `close`."""
+        while self.has_come():
+            item = self.taken()
+            if isinstance(item, TaskDone):
+                yield item
 
     def close(self) -> None:
         """Drop the tasks that have not begun, and wait for those that have."""

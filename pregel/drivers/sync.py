@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pregel.attempt import attempt
-from pregel.commands import COMMITS, RunTasks, TaskFailed, Warn, concluded, stored_first
+from pregel.commands import COMMITS, CommitTask, RunTasks, TaskFailed, Warn, concluded, stored_first
 from pregel.drivers.crew import Crew
 from pregel.errors import NodeCancelledError, PregelWarning
 from pregel.reporter import Emit
@@ -115,38 +115,60 @@ class SyncDriver:
 
     def crowd(self, tasks: tuple[Task, ...]) -> Generator[Emit, None, Sequence[Command]]:
         """Run the tasks of a superstep side by side; return the commands that follow."""
-        inline = [task for task in tasks if task.node.executor == "inline"]
         threaded = (task for task in tasks if task.node.executor != "inline")
-        limit = self.run.max_concurrency
-        crew = Crew(threaded, self.attempt, self.inbox, limit or len(tasks))
+        inline = [task for task in tasks if task.node.executor == "inline"]
+        crew = Crew(threaded, self.attempt, self.inbox, self.run.max_concurrency or len(tasks))
         waiting: list[Command] = []  # what is to be kept and told, while more has come already
+        left = True
         try:
-            if limit is None:  # with a limit, what runs in this thread goes first
-                crew.start()
-            for task in inline:
-                commands = self.machine.handle(self.attempt(task))
-                yield from crew.written()
-                if concluded(commands):
-                    return commands
-                yield from self.meanwhile([*commands])
-            if limit is not None:
-                crew.start()
-            for item in crew.items():
-                if type(item) is Emit:
-                    waiting.append(item)
-                else:
-                    commands = self.machine.handle(item)  # type: ignore[arg-type]  # no part, so an event
-                    if concluded(commands):
-                        return (yield from self.over(waiting, commands))
-                    waiting.extend(commands)
-                if len(waiting) >= MOST_WAITING or not crew.has_come():
-                    yield from self.meanwhile(waiting)
-            raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
+            commands = yield from self.together(crew, inline, waiting)
+            left = False
+        except Exception:
+            left = False
+            raise
         finally:
             if crew.open:  # left early: what runs inside the tasks that still run begins nothing more either
                 self.run.token.cancel()
             crew.close()
+            if left and self.run.recorder is not None:  # by its reader, or by Ctrl-C
+                waiting.extend(self.ended(crew))
             self.keep(waiting)
+        return commands
+
+    def together(
+        self, crew: Crew, inline: Sequence[Task], waiting: list[Command]
+    ) -> Generator[Emit, None, Sequence[Command]]:
+        """Run the tasks of a crew, and those that stay in this thread, until the superstep ends."""
+        limited = self.run.max_concurrency is not None
+        if not limited:  # with a limit, what runs in this thread goes first
+            crew.start()
+        for task in inline:
+            commands = self.machine.handle(self.attempt(task))
+            yield from crew.written()
+            if concluded(commands):
+                return commands
+            yield from self.meanwhile([*commands])
+        if limited:
+            crew.start()
+        for item in crew.items():
+            if type(item) is Emit:
+                waiting.append(item)
+            else:
+                commands = self.machine.handle(item)  # type: ignore[arg-type]  # no part, so an event
+                if concluded(commands):
+                    return (yield from self.over(waiting, commands))
+                waiting.extend(commands)
+            if len(waiting) >= MOST_WAITING or not crew.has_come():
+                yield from self.meanwhile(waiting)
+        raise AssertionError("a superstep ended without a conclusion")  # pragma: no cover - the machine concludes
+
+    def ended(self, crew: Crew) -> Iterator[CommitTask]:
+        """Yield what stores the tasks that have ended well, of a superstep that is left in the middle."""
+        for event in crew.rest() if self.machine.is_running else ():
+            commands = self.machine.handle(event)
+            yield from (command for command in commands if type(command) is CommitTask)
+            if concluded(commands):
+                return
 
     def over(self, waiting: list[Command], commands: Sequence[Command]) -> Generator[Emit, None, Sequence[Command]]:
         """Return how a superstep ends, with what of it still waits; that is performed first where it must be."""
