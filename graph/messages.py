@@ -150,8 +150,8 @@ def prepare(update: Any, new_id: Callable[[], str]) -> list[Any]:
     ]
 
 
-add_messages.prepare = prepare  # type: ignore[attr-defined]
-add_messages.fold = fold  # type: ignore[attr-defined]
+add_messages.prepare = prepare  # type: ignore[attr-defined]  # read by the channel
+add_messages.fold = fold  # type: ignore[attr-defined]  # as above
 
 
 class MessagesState(TypedDict):

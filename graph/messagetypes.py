@@ -58,8 +58,8 @@ class InvalidToolCall(TypedDict):
     type: NotRequired[Literal["invalid_tool_call"]]
 
 
-ToolCall.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
-InvalidToolCall.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+ToolCall.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]  # read by pydantic
+InvalidToolCall.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]  # as above
 
 
 class Message(BaseModel):
@@ -111,7 +111,13 @@ class HumanMessage(Message):
 
     if TYPE_CHECKING:  # for checkers, which see no __init__ that a model inherits
 
-        def __init__(self, content: Content, *, id: str | None = None, name: str | None = None) -> None: ...  # noqa: A002
+        def __init__(
+            self,
+            content: Content,
+            *,
+            id: str | None = None,  # noqa: A002 - the field's name
+            name: str | None = None,
+        ) -> None: ...
 
 
 class SystemMessage(Message):
@@ -121,7 +127,13 @@ class SystemMessage(Message):
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: Content, *, id: str | None = None, name: str | None = None) -> None: ...  # noqa: A002
+        def __init__(
+            self,
+            content: Content,
+            *,
+            id: str | None = None,  # noqa: A002 - the field's name
+            name: str | None = None,
+        ) -> None: ...
 
 
 class AIMessage(Message):
@@ -153,7 +165,7 @@ class AIMessage(Message):
             usage_metadata: dict[str, Any] | None = None,
             invalid_tool_calls: list[InvalidToolCall] = ...,
             response_metadata: dict[str, Any] = ...,
-            id: str | None = None,  # noqa: A002
+            id: str | None = None,  # noqa: A002 - the field's name
             name: str | None = None,
         ) -> None: ...
 
@@ -181,7 +193,7 @@ class ToolMessage(Message):
             tool_call_id: str,
             status: Literal["success", "error"] = "success",
             artifact: Any = None,
-            id: str | None = None,  # noqa: A002
+            id: str | None = None,  # noqa: A002 - the field's name
             name: str | None = None,
         ) -> None: ...
 

@@ -40,8 +40,8 @@ def append_all(left: list[Any] | None, updates: Sequence[Any]) -> list[Any]:
     return [*(left or ()), *updates]
 
 
-append.fold = append_all  # type: ignore[attr-defined]
-append.appends = True  # type: ignore[attr-defined]
+append.fold = append_all  # type: ignore[attr-defined]  # read by the channel
+append.appends = True  # type: ignore[attr-defined]  # as above
 
 
 def merge_unique(left: list[Any] | None, right: list[Any]) -> list[Any]:
@@ -96,9 +96,9 @@ def unique(update: Any, new_id: Callable[[], str]) -> list[Any]:  # noqa: ARG001
     return merge_all([], (update,))
 
 
-merge_unique.fold = merge_all  # type: ignore[attr-defined]
-merge_unique.prepare = unique  # type: ignore[attr-defined]
-merge_unique.appends = True  # type: ignore[attr-defined]
+merge_unique.fold = merge_all  # type: ignore[attr-defined]  # read by the channel
+merge_unique.prepare = unique  # type: ignore[attr-defined]  # as above
+merge_unique.appends = True  # type: ignore[attr-defined]  # as above
 
 
 def merge_dicts(left: dict[Any, Any] | None, right: dict[Any, Any]) -> dict[Any, Any]:
@@ -124,7 +124,7 @@ def merge_all_dicts(left: dict[Any, Any] | None, updates: Iterable[Any]) -> dict
     return result
 
 
-merge_dicts.fold = merge_all_dicts  # type: ignore[attr-defined]
+merge_dicts.fold = merge_all_dicts  # type: ignore[attr-defined]  # read by the channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pregel.lazy import lazily
 
 if TYPE_CHECKING:
+    from pregel.graph.agent.arguments import ToolArgumentsError, ToolDefinitionError
     from pregel.graph.agent.create import create_agent
     from pregel.graph.agent.handoff import SwarmState, create_supervisor, create_swarm, handoff_tool
     from pregel.graph.agent.injection import (
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
         InjectedStore,
         InjectedToolArg,
         InjectedToolCallId,
+        ToolInjectionError,
         ToolRuntime,
     )
     from pregel.graph.agent.mcp import McpConnectionError, McpToolError, mcp_tools
     from pregel.graph.agent.middleware.base import AgentMiddleware, hook_config
     from pregel.graph.agent.models import BaseChatModel, ChatModel, OpenAIChat, ScriptedModel
     from pregel.graph.agent.requests import ExtendedModelResponse, ModelRequest, ModelResponse, ToolCallRequest
+    from pregel.graph.agent.results import ToolResultError
     from pregel.graph.agent.state import AgentState, JumpTo, ResponseT
     from pregel.graph.agent.structured import (
         AutoStrategy,
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
         ToolStrategy,
     )
     from pregel.graph.agent.toolnode import ToolNode, tools_condition
-    from pregel.graph.agent.tools import Tool, as_tool, tool
+    from pregel.graph.agent.tools import as_tool, tool
+    from pregel.graph.agent.tooltype import Tool
 
 __all__ = [
     "AgentMiddleware",
@@ -59,8 +63,12 @@ __all__ = [
     "StructuredOutputValidationError",
     "SwarmState",
     "Tool",
+    "ToolArgumentsError",
     "ToolCallRequest",
+    "ToolDefinitionError",
+    "ToolInjectionError",
     "ToolNode",
+    "ToolResultError",
     "ToolRuntime",
     "ToolStrategy",
     "as_tool",
@@ -100,9 +108,13 @@ _HOMES = {
     "StructuredOutputError": f"{_HERE}.structured",
     "StructuredOutputValidationError": f"{_HERE}.structured",
     "SwarmState": f"{_HERE}.handoff",
-    "Tool": f"{_HERE}.tools",
+    "Tool": f"{_HERE}.tooltype",
+    "ToolArgumentsError": f"{_HERE}.arguments",
     "ToolCallRequest": f"{_HERE}.requests",
+    "ToolDefinitionError": f"{_HERE}.arguments",
+    "ToolInjectionError": f"{_HERE}.injection",
     "ToolNode": f"{_HERE}.toolnode",
+    "ToolResultError": f"{_HERE}.results",
     "ToolRuntime": f"{_HERE}.injection",
     "ToolStrategy": f"{_HERE}.structured",
     "as_tool": f"{_HERE}.tools",

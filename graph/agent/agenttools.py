@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
 from pregel.errors import InvalidUpdateError
-from pregel.graph.agent.routing import ToolTurn, check_jump, goto_in, jump_in, last_turn, pending_calls
-from pregel.graph.agent.toolnode import ToolNode, answers_as_updates
+from pregel.graph.agent.results import answers_as_updates
+from pregel.graph.agent.routing import ToolTurn, check_jump, goto_in, jump_in
+from pregel.graph.agent.toolnode import ToolNode
+from pregel.graph.agent.turns import last_turn, pending_calls
 from pregel.types import Command
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from pregel.graph.agent.structured import (
     StructuredOutputValidationError,
     ToolStrategy,
 )
-from pregel.graph.messages import HumanMessage, ToolMessage
+from pregel.graph.agent.turns import answer_to
+from pregel.graph.messages import HumanMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def answered(message: Any, request: ModelRequest) -> ModelResponse:
         return ModelResponse([message])
     (schema,) = strategy.schemas
     try:
-        return ModelResponse([message], schema.parse(json.loads(text_of(message))))
+        return ModelResponse([message], schema.parse(json.loads(str(message.text))))
     except ValueError as error:
         fault = StructuredOutputValidationError(schema.name, error, message)
         told = f"Error: {fault}. Answer with nothing but a JSON object of that form."
@@ -82,7 +83,7 @@ def answered_by_tool(message: Any, strategy: ToolStrategy[Any], request: ModelRe
         else:
             content = strategy.tool_message_content
             content = f"Returning structured response: {answer!r}" if content is None else content
-            return ModelResponse([message, result_of(call, content)], answer)
+            return ModelResponse([message, answer_to(call, content, error=False)], answer)
     return ModelResponse([message, *corrections(fault, strategy.told(fault), strategy, request, calls)])
 
 
@@ -108,7 +109,7 @@ def corrections(
         raise fault
     if not calls:
         return [HumanMessage(told, name=CORRECTION)]
-    return [result_of(call, told, error=True) for call in calls]
+    return [answer_to(call, told, error=True) for call in calls]
 
 
 def corrected_before(messages: Sequence[Any], names: set[str]) -> int:
@@ -125,18 +126,6 @@ def corrected_before(messages: Sequence[Any], names: set[str]) -> int:
     return times
 
 
-def result_of(call: ToolCall, content: str, *, error: bool = False) -> ToolMessage:
-    """Return the result of a call that asks for nothing to be run."""
-    status: Any = "error" if error else "success"
-    return ToolMessage(content, tool_call_id=str(call["id"]), name=call["name"], status=status)
-
-
 def invalid_calls(message: Any) -> list[Any]:
     """Return the calls of a message whose arguments can't be read."""
     return list(getattr(message, "invalid_tool_calls", ()))
-
-
-def text_of(message: Any) -> str:
-    """Return the text of a message; in older versions of LangChain it is given by a method."""
-    text = message.text
-    return str(text() if callable(text) and not isinstance(text, str) else text)

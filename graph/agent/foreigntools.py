@@ -12,7 +12,7 @@ from pregel.callables import annotations_of
 from pregel.errors import InterruptSwallowedError
 from pregel.graph.agent.arguments import ToolArgumentsError, ToolDefinitionError, faults, shown
 from pregel.graph.agent.injection import injection_of
-from pregel.graph.agent.tools import Tool
+from pregel.graph.agent.tooltype import Tool
 from pregel.graph.messages import HumanMessage, ToolMessage
 from pregel.reporter import INTERRUPT
 from pregel.types import Command
@@ -23,14 +23,9 @@ if TYPE_CHECKING:
     from pregel.graph.agent.injection import Injected, ToolRuntime
     from pregel.main import Pregel
 
-__all__ = ["from_graph", "from_langchain", "is_langchain_tool"]
+__all__ = ["from_graph", "from_langchain"]
 
 OWN_CODE: Final = "Raised by the tool's own code, and not by the check of its arguments."
-
-
-def is_langchain_tool(thing: Any) -> bool:
-    """Return whether something is a tool of langchain-core: if so, its module is loaded."""
-    return isinstance(thing, getattr(sys.modules.get("langchain_core.tools.base"), "BaseTool", ()))
 
 
 def from_langchain(thing: Any) -> Tool:

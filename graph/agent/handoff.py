@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired
 from pregel.errors import GraphDefinitionError, InvalidInputError, nearest
 from pregel.graph.agent.create import create_agent
 from pregel.graph.agent.injection import Injected, ToolRuntime
-from pregel.graph.agent.routing import pending_calls
-from pregel.graph.agent.tools import Tool
+from pregel.graph.agent.tooltype import Tool
+from pregel.graph.agent.turns import pending_calls
 from pregel.graph.messages import MessagesState, ToolMessage
 from pregel.graph.state import StateGraph
 from pregel.main import Pregel

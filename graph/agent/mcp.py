@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pregel.drivers.loops import trio_is_running
 from pregel.errors import PregelError
-from pregel.graph.agent.tools import Tool
+from pregel.graph.agent.tooltype import Tool
 from pregel.graph.blocks import audio_block, file_block, image_block, text_block
 from pregel.graph.messages import ToolMessage
 from pregel.text import show

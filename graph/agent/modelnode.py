@@ -14,19 +14,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import anyio
-import anyio.lowlevel
-from anyio import from_thread, to_thread
+from anyio import from_thread
 
 from pregel.channels.base import MISSING
 from pregel.errors import GraphDefinitionError, InvalidUpdateError, InvalidUpdateTypeError
 from pregel.graph.agent.answering import answered, asking
 from pregel.graph.agent.middleware.base import forms_of
 from pregel.graph.agent.models.calling import acall_model, call_model
+from pregel.graph.agent.offloading import in_worker
 from pregel.graph.agent.requests import ExtendedModelResponse, ModelRequest, ModelResponse
-from pregel.graph.agent.routing import is_answer_of_model, pairs_of, updated
+from pregel.graph.agent.routing import pairs_of, updated
 from pregel.graph.agent.structured import resolved
-from pregel.graph.messages import ToolMessage
+from pregel.graph.agent.turns import answer_to, is_answer_of_model
 from pregel.runtime import message_writer
 from pregel.text import show
 from pregel.types import Command
@@ -210,12 +209,9 @@ async def aaround(wrapper: AgentMiddleware, inner: AsyncLayer, request: ModelReq
     if acall is not None:
         result = await acall(request, handler)
     else:
-        # A limiter of its own: with the default one, wrappers that wait for their handlers could use up all threads.
-        back = partial(from_thread.run, handler)  # type: ignore[arg-type]  # it is called with the request
-        try:
-            result = await to_thread.run_sync(call, request, back, limiter=anyio.CapacityLimiter(1))  # type: ignore[arg-type]  # one form is there
-        finally:  # a cancelled handler looks like one that failed, to a wrapper and to us
-            await anyio.lowlevel.checkpoint_if_cancelled()
+        sync: Any = call  # one form is there
+        back: Any = from_thread.run
+        result = await in_worker(partial(sync, request, partial(back, handler)))
     return read(result, request, wrapper, updates)
 
 
@@ -266,12 +262,11 @@ def settled(message: Any, request: ModelRequest) -> ModelResponse:
     """Return what a message of the model comes to: calls that can't be read are answered, as is structured output."""
     response = answered(message, replace(request, response_format=resolved(request.response_format, request.model)))
     broken = [
-        ToolMessage(
+        answer_to(
+            call,
             f"Error: the arguments of this call can't be read: {call.get('error') or 'they are no JSON object'}. Call "
             "the tool again with arguments that are a JSON object.",
-            tool_call_id=str(call["id"]),
-            name=call.get("name"),
-            status="error",
+            error=True,
         )
         for call in getattr(message, "invalid_tool_calls", ())
     ]

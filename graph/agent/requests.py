@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pregel.graph.agent.tools import ToolRuntime
+    from pregel.graph.agent.injection import ToolRuntime
     from pregel.graph.messages import AnyMessage, SystemMessage, ToolCall
     from pregel.runtime import Runtime
     from pregel.types import Command

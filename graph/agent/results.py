@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from inspect import isasyncgen, isawaitable, isgenerator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic_core import to_json
 
@@ -17,13 +17,13 @@ from pregel.types import Command
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pregel.graph.agent.tools import ResponseFormat
+    from pregel.graph.agent.tooltype import ResponseFormat
     from pregel.graph.messages import ToolCall
 
-__all__ = ["Answer", "ToolResultError", "answer", "checked", "error_message", "is_tool_message"]
+__all__ = ["Answer", "ToolResultError", "answer", "answers_as_updates", "checked", "is_tool_message"]
 
 #: What answers a call: a `ToolMessage` (ours or LangChain's), a `Command`, or a list of these.
-Answer = Any
+Answer: TypeAlias = Any
 
 #: The types of content blocks that models take from tools; a list of other dicts is data.
 BLOCKS: Final = frozenset(
@@ -212,6 +212,15 @@ def clears(command: Command[Any], messages_key: str) -> bool:
     )
 
 
-def error_message(text: str, call: ToolCall) -> ToolMessage:
-    """Return the answer to a call that failed."""
-    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
+def answers_as_updates(answers: Sequence[Answer], messages_key: str) -> list[Any]:
+    """Return answers as the result of a node: commands as they are, and the messages between them as updates."""
+    results: list[Any] = []
+    for each in answers:
+        for part in each if isinstance(each, list) else [each]:
+            if isinstance(part, Command):
+                results.append(part)
+            elif results and isinstance(results[-1], dict):
+                results[-1][messages_key].append(part)
+            else:
+                results.append({messages_key: [part]})
+    return results or [{}]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pregel.codec import register
 from pregel.errors import InvalidUpdateError, nearest
 from pregel.graph.agent.state import JumpTo
+from pregel.graph.agent.turns import last_turn, pending_calls, plain
 from pregel.graph.messages import add_messages
 from pregel.text import show
 from pregel.types import Command, Overwrite, Send
@@ -24,12 +25,9 @@ __all__ = [
     "ToolTurn",
     "check_jump",
     "goto_in",
-    "is_answer_of_model",
     "is_correction",
     "jump_in",
-    "last_turn",
     "pairs_of",
-    "pending_calls",
     "updated",
     "updates_in",
 ]
@@ -143,28 +141,6 @@ def check_jump(target: Any, where: str) -> None:
         )
 
 
-def is_answer_of_model(message: Any) -> bool:
-    """Return whether a message is the model's; in LangChain the pieces of one have a type of their own."""
-    return message.type in {"ai", "AIMessageChunk"}
-
-
-def last_turn(messages: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """Return the model's last message, or None, and what follows it."""
-    for place in range(len(messages) - 1, -1, -1):
-        if is_answer_of_model(messages[place]):
-            return messages[place], messages[place + 1 :]
-    return None, ()
-
-
-def pending_calls(messages: Sequence[Any]) -> list[ToolCall]:
-    """Return the calls of the model's last message that no `ToolMessage` answers."""
-    message, after = last_turn(messages)
-    if message is None:
-        return []
-    answered = {each.tool_call_id for each in after if each.type == "tool"}
-    return [call for call in message.tool_calls if call["id"] not in answered]
-
-
 def asks_again(messages: Sequence[Any]) -> bool:
     """Return whether something that follows the model's last message is for the model to read."""
     _, after = last_turn(messages)
@@ -174,11 +150,6 @@ def asks_again(messages: Sequence[Any]) -> bool:
 def is_correction(message: Any) -> bool:
     """Return whether a message tells the model to correct its answer."""
     return bool(message.type == "human" and message.name == CORRECTION)
-
-
-def plain(call: Mapping[str, Any]) -> ToolCall:
-    """Return a call without what only its maker knows of it."""
-    return {"name": call["name"], "args": call["args"], "id": call["id"], "type": "tool_call"}
 
 
 def updates_in(result: Any) -> Iterator[tuple[str, Any]]:

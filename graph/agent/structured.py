@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter
 
-
 __all__ = [
     "AutoStrategy",
     "MissingStructuredOutputError",
@@ -245,6 +244,12 @@ class AutoStrategy(Strategy[SchemaT]):
     """A `ProviderStrategy` where the model says that it can do that, else a `ToolStrategy`.
 
     A model says so by its `profile`, a mapping with "structured_output".
+
+    Args:
+        schema: As `ToolStrategy` takes it; of several forms of answer no provider makes the choice.
+
+    Raises:
+        GraphDefinitionError: The schema is no schema, or two forms have one name.
     """
 
     def __init__(self, schema: type[SchemaT] | Any) -> None:
@@ -265,13 +270,14 @@ def as_strategy(response_format: Any) -> Any:
 
 
 def resolved(strategy: Any, model: Any) -> Any:
-    """Return the strategy that is used with a model: a `ToolStrategy`, a `ProviderStrategy`, or None."""
+    """Return the strategy that is used with a model: a `ToolStrategy`, a `ProviderStrategy`, or None.
+
+    Raises:
+        GraphDefinitionError: It is no strategy and no schema.
+    """
+    strategy = as_strategy(strategy)
     if not isinstance(strategy, AutoStrategy):
-        return (
-            as_strategy(strategy)
-            if strategy is None or isinstance(strategy, Strategy)
-            else resolved(as_strategy(strategy), model)
-        )
+        return strategy
     profile = getattr(model, "profile", None)
     can = isinstance(profile, Mapping) and profile.get("structured_output") is True
     return ProviderStrategy(strategy.schema) if can and len(strategy.schemas) == 1 else strategy.by_tool

@@ -14,22 +14,23 @@ from pregel.errors import GraphInterrupt, NodeInputError, nearest
 from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH, read_handling
 from pregel.graph.agent.injection import ToolRuntime
 from pregel.graph.agent.requests import ToolCallRequest
-from pregel.graph.agent.results import answer, error_message, is_tool_message
-from pregel.graph.agent.tools import Tool, as_tool, tools_by_name
+from pregel.graph.agent.results import answer, answers_as_updates
+from pregel.graph.agent.tools import as_tool, tools_by_name
+from pregel.graph.agent.turns import answer_to, last_turn, pending_calls, plain
 from pregel.graph.agent.wrappers import acall_wrapped, call_wrapped, read_wrappers
 from pregel.runtime import FRAME, Runtime, current_frame, get_runtime
 from pregel.text import show
-from pregel.types import Command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pregel.graph.agent.handling import HandleToolErrors
     from pregel.graph.agent.results import Answer
+    from pregel.graph.agent.tooltype import Tool
     from pregel.graph.messages import ToolCall
     from pregel.runtime import Frame
 
-__all__ = ["ToolNode", "answers_as_updates", "tools_condition"]
+__all__ = ["ToolNode", "tools_condition"]
 
 #: Of these a tool gets copies: it may change its own.
 CONTAINERS: Final = frozenset({dict, list, set})
@@ -107,7 +108,7 @@ class ToolNode:
 
     def request(self, call: ToolCall, runtime: Runtime[Any]) -> ToolCallRequest:
         """Return what goes through the wrappers; without arguments that are not the model's to give."""
-        call = call_in(call)
+        call = plain(call)
         found = self.tools.get(call["name"])
         # Their own, so that a tool which adds to a list in its state changes nobody else's.
         state = {name: copy(part) if type(part) in CONTAINERS else part for name, part in runtime.state.items()}
@@ -153,9 +154,8 @@ class ToolNode:
     def _unknown(self, call: ToolCall) -> Answer:
         """Return the answer to a call of a tool that does not exist."""
         names = ", ".join(self.tools) or "none"
-        return error_message(
-            f"There is no tool {call['name']!r}.{nearest(call['name'], self.tools)} Tools: {names}.", call
-        )
+        text = f"There is no tool {call['name']!r}.{nearest(call['name'], self.tools)} Tools: {names}."
+        return answer_to(call, text, error=True)
 
     def _failed(self, error: Exception, call: ToolCall) -> Answer:
         """Return the answer to a call that failed, or raise what it failed with.
@@ -164,7 +164,7 @@ class ToolNode:
             Exception: The error, with a note that names the tool, if it is not handled.
         """
         if isinstance(error, self._handled) and not isinstance(error, FAULTS_OF_THE_GRAPH):
-            return error_message(self._text(error), call)
+            return answer_to(call, self._text(error), error=True)
         with suppress(Exception):  # one that takes no notes goes without
             error.add_note(f"In tool {call['name']!r}, call {call['id']!r}.")
         raise error
@@ -251,9 +251,9 @@ class ToolNode:
             NodeInputError: It is none of these, or no model has said anything yet.
         """
         if isinstance(given, Mapping) and "name" in given and "args" in given:
-            return [call_in(given)]
+            return [plain(given)]
         if isinstance(given, list) and given and all(isinstance(each, Mapping) and "args" in each for each in given):
-            return [call_in(each) for each in given]
+            return [plain(each) for each in given]
         messages = (
             given.get(self.messages_key) if isinstance(given, Mapping) else getattr(given, self.messages_key, None)
         )
@@ -262,12 +262,9 @@ class ToolNode:
                 f"node {self.name!r} finds no field {self.messages_key!r} in {show(given)}: it takes a state that has "
                 "one (see messages_key=), a tool call, or a list of tool calls"
             )
-        answered = set()
-        for message in reversed(messages):
-            if is_tool_message(message):
-                answered.add(message.tool_call_id)
-            elif message.type in {"ai", "AIMessageChunk"}:
-                return [call_in(call) for call in message.tool_calls if (call["id"] or "") not in answered]
+        message, _ = last_turn(messages)
+        if message is not None:
+            return [plain(call) for call in pending_calls(messages)]
         raise NodeInputError(
             f"node {self.name!r} finds no message of a model among {len(messages)} messages, so there is no call to "
             "make: let it follow the model, by add_conditional_edges('model', tools_condition)"
@@ -281,11 +278,6 @@ class Raised:
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
-
-
-def call_in(given: Mapping[str, Any]) -> ToolCall:
-    """Return a call without what only its maker knows of it."""
-    return {"name": given["name"], "args": given["args"], "id": given.get("id") or "", "type": "tool_call"}
 
 
 def tool_of(request: ToolCallRequest) -> Tool | None:
@@ -313,22 +305,16 @@ def beside(runtime: Runtime[Any], frame: Frame) -> Runtime[Any]:
     return replace(runtime, task_id=f"{runtime.task_id}.{frame[0].id.rpartition('.')[2]}")
 
 
-def answers_as_updates(answers: Sequence[Answer], messages_key: str) -> list[Any]:
-    """Return answers as the result of a node: commands as they are, and the messages between them as updates."""
-    results: list[Any] = []
-    for each in answers:
-        for part in each if isinstance(each, list) else [each]:
-            if isinstance(part, Command):
-                results.append(part)
-            elif results and isinstance(results[-1], dict):
-                results[-1][messages_key].append(part)
-            else:
-                results.append({messages_key: [part]})
-    return results or [{}]
-
-
 def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tools", "__end__"]:
-    """Return "tools" if the last message asks for tool calls, else END: a path for `add_conditional_edges`."""
+    """Return "tools" if the last message asks for tool calls, else END: a path for `add_conditional_edges`.
+
+    Args:
+        state: The state, or the messages alone.
+        messages_key: The field of the state that holds the messages.
+
+    Raises:
+        NodeInputError: There are no messages.
+    """
     messages = state if isinstance(state, list) else None
     if messages is None:
         messages = state.get(messages_key) if isinstance(state, Mapping) else getattr(state, messages_key, None)

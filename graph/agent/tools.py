@@ -1,12 +1,12 @@
-"""What a tool is, and how functions, LangChain's tools and graphs become tools."""
+"""How functions, LangChain's tools and graphs become tools."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from pregel.errors import nearest
 from pregel.graph.agent.arguments import (
@@ -18,10 +18,15 @@ from pregel.graph.agent.arguments import (
     read_function,
     shown,
 )
-from pregel.graph.agent.injection import Injected, ToolRuntime, injected_values
+from pregel.graph.agent.foreigntools import from_graph, from_langchain
+from pregel.graph.agent.injection import ToolRuntime
+from pregel.graph.agent.models.foreign import is_langchain_tool
+from pregel.graph.agent.tooltype import ResponseFormat, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Callable, Iterable
+
+    from pregel.graph.agent.injection import Injected
 
 __all__ = [
     "ResponseFormat",
@@ -30,128 +35,9 @@ __all__ = [
     "ToolDefinitionError",
     "ToolRuntime",
     "as_tool",
-    "in_worker",
     "tool",
     "tools_by_name",
 ]
-
-#: Whether a tool returns what the model is told, or a pair of that and an artifact for the program.
-ResponseFormat = Literal["content", "content_and_artifact"]
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Tool:
-    """Something that a model may ask to be called; see `tool` and `as_tool`, which make them.
-
-    One that is made by hand, from a JSON schema, checks nothing of what the model gives.
-    """
-
-    name: str
-    #: What the model is told of it.
-    description: str = ""
-    #: The JSON schema of the arguments that the model gives: an object.
-    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
-    #: Called with the arguments by name.
-    function: Callable[..., Any] | None = None
-    #: The same, awaited. At least one of the two is there.
-    coroutine: Callable[..., Awaitable[Any]] | None = None
-    #: Whether its result is the agent's answer.
-    return_direct: bool = False
-    response_format: ResponseFormat = "content"
-    #: What checks and converts the arguments; None where nothing does.
-    arguments: Arguments | None = None
-    #: How parameters are filled that the model does not give.
-    injected: Mapping[str, Injected] = field(default_factory=dict)
-    #: The tool of LangChain that it was made from, which LangChain's models are told of as it is.
-    origin: Any = None
-    #: Whether its async form runs on asyncio only.
-    needs_asyncio: bool = False
-    #: Whether it is called with its runtime as a first argument.
-    takes_runtime: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise ToolDefinitionError(f"a tool can't be named {self.name!r}: give it a name, a text that is not empty")
-        if self.function is None and self.coroutine is None:
-            raise ToolDefinitionError(f"tool {self.name!r} has nothing to call: give it `function=` or `coroutine=`")
-
-    @property
-    def needs_loop(self) -> bool:
-        """Whether it has an async form only."""
-        return self.function is None
-
-    def describe(self) -> dict[str, Any]:
-        """Return what a model is told: name, description, and the JSON schema of the arguments."""
-        return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-
-    def without_injected(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the model's arguments without those that are not the model's to give, whatever it gives for them."""
-        return {name: value for name, value in args.items() if name not in self.injected}
-
-    def call(self, args: Mapping[str, Any], *, runtime: ToolRuntime[Any, Any] | None = None) -> Any:
-        """Check the arguments, fill in the others, and call it.
-
-        Args:
-            args: The model's arguments.
-            runtime: Where the others come from; None outside of a graph.
-
-        Returns:
-            What the code returns, as it is.
-
-        Raises:
-            ToolArgumentsError: The arguments do not fit.
-            ToolInjectionError: A parameter can't be filled.
-            Exception: Whatever the code raises.
-        """
-        call = self.bound(args, runtime, awaited=self.function is None)
-        if self.function is None:
-            from pregel.drivers.bridge import run_async  # noqa: PLC0415 - only async tools in sync code need a loop
-
-            return run_async(call)
-        return call()
-
-    async def acall(self, args: Mapping[str, Any], *, runtime: ToolRuntime[Any, Any] | None = None) -> Any:
-        """Do the same, awaited; a sync tool runs in a worker thread. See `call`."""
-        if self.coroutine is None:
-            return await in_worker(self.bound(args, runtime, awaited=False))
-        if self.needs_asyncio:
-            from pregel.drivers.loops import trio_is_running  # noqa: PLC0415 - sync runs do not pay for anyio
-
-            if trio_is_running():
-                return await in_worker(partial(self.call, args, runtime=runtime))
-        return await self.bound(args, runtime, awaited=True)()
-
-    def bound(
-        self, args: Mapping[str, Any], runtime: ToolRuntime[Any, Any] | None, *, awaited: bool
-    ) -> Callable[[], Any]:
-        """Return the call of one of the forms with checked arguments.
-
-        Raises:
-            ToolArgumentsError: They do not fit.
-            ToolInjectionError: A parameter can't be filled.
-        """
-        mine = {
-            name: value
-            for name, value in args.items()
-            if name not in self.injected or self.injected[name].kind == Injected.BY_WRAPPERS
-        }
-        injected = injected_values(self.injected, runtime, self.name, mine)
-        checked = mine if self.arguments is None else self.arguments.read(mine, self.name)
-        values = {**checked, **injected}
-        form: Any = self.coroutine if awaited else self.function
-        return partial(form, runtime, **values) if self.takes_runtime else partial(form, **values)
-
-
-async def in_worker(call: Callable[[], Any]) -> Any:
-    """Call something in a worker thread, in a copy of the context, and wait for its end even if cancelled."""
-    import anyio.lowlevel  # noqa: PLC0415 - sync runs do not pay for it
-    import anyio.to_thread  # noqa: PLC0415 - as above
-
-    try:
-        # A limit of its own: where all threads of a shared one wait for a tool inside a tool, nothing would go on.
-        return await anyio.to_thread.run_sync(call, limiter=anyio.CapacityLimiter(1))
-    finally:  # a cancelled handler that it came back to looks like one that failed
-        await anyio.lowlevel.checkpoint_if_cancelled()
 
 
 @overload
@@ -230,7 +116,11 @@ def from_function(
     args_schema: Any,
     response_format: ResponseFormat,
 ) -> Tool:
-    """Return a function as a tool; see `tool`."""
+    """Return a function as a tool; see `tool`.
+
+    Raises:
+        ToolDefinitionError: It can't be one; says why.
+    """
     if not callable(function):
         raise ToolDefinitionError(f"{function!r} can't be called, so it is no tool")
     code = code_of(function)
@@ -290,7 +180,6 @@ def as_tool(thing: Any, *, name: str | None = None, description: str | None = No
     Raises:
         ToolDefinitionError: It can't be a tool; says why.
     """
-    from pregel.graph.agent.foreigntools import from_graph, from_langchain, is_langchain_tool  # noqa: PLC0415 - a circle
     from pregel.main import Pregel  # noqa: PLC0415 - only where a graph may be a tool
 
     if isinstance(thing, Pregel):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pregel.graph.agent.arguments import ToolDefinitionError
 from pregel.graph.agent.middleware.base import AgentMiddleware, forms_of
+from pregel.graph.agent.offloading import in_worker
 from pregel.graph.agent.requests import ToolCallRequest
 from pregel.graph.agent.results import ToolResultError, checked
-from pregel.graph.agent.tools import in_worker
 from pregel.text import show
 
 if TYPE_CHECKING:

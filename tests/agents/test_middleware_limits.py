@@ -4,7 +4,7 @@ import pytest
 
 from pregel import Command, InMemorySaver, SqliteSaver, interrupt
 from pregel.graph.agent.create import create_agent
-from pregel.graph.agent.middleware.base import AgentMiddleware
+from pregel.graph.agent.middleware.base import AgentMiddleware, hook_config
 from pregel.graph.agent.middleware.human_in_the_loop import HumanInTheLoopMiddleware
 from pregel.graph.agent.middleware.model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
 from pregel.graph.agent.middleware.model_retry import ModelRetryMiddleware
@@ -129,10 +129,9 @@ async def no_sleep(seconds):
 
 def test_a_jump_of_another_hook_does_not_pass_the_count_by(door):
     class Again(AgentMiddleware):
+        @hook_config(can_jump_to=["model"])
         def after_model(self, state, runtime):
             return {"jump_to": "model"}
-
-        after_model.__can_jump_to__ = ("model",)
 
     model = ScriptedModel(lambda messages: "hm")
     go(door, create_agent(model, middleware=[ModelCallLimitMiddleware(run_limit=4), Again()]))

@@ -7,7 +7,8 @@ from pregel.checkpoint.memory import InMemorySaver
 from pregel.errors import GraphDefinitionError, InvalidUpdateError
 from pregel.graph.agent import AgentMiddleware, ScriptedModel, create_agent, hook_config, tool
 from pregel.graph.agent.layout import Layout
-from pregel.graph.agent.routing import CORRECTION, Router, pending_calls, updated
+from pregel.graph.agent.routing import CORRECTION, Router, updated
+from pregel.graph.agent.turns import pending_calls
 from pregel.graph.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from pregel.types import Command, Overwrite, Send
 

@@ -15,6 +15,8 @@ import pytest
 
 import pregel
 from pregel import errors
+from pregel.graph import agent
+from pregel.graph.agent import middleware, models
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")) if path.is_file())
@@ -142,6 +144,14 @@ def test_every_error_and_warning_is_explained():
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     public = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
     assert [name for name in public if not re.search(rf"\b{name}\b", page)] == []
+
+
+@pytest.mark.parametrize("home", [agent, models, middleware], ids=lambda home: home.__name__)
+def test_every_error_of_agents_is_explained(home):
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    public = [name for name in home.__all__ if name.endswith("Error")]
+    assert public
+    assert [name for name in public if not re.search(rf"(?m)^\| `{name}`", page)] == []
 
 
 def test_every_public_name_is_documented():

@@ -11,7 +11,7 @@ from pregel.text import told
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Backoff", "OnFailure", "RetryOn", "Tries", "checked_tries"]
+__all__ = ["Backoff", "OnFailure", "RetryOn", "Tries", "checked_tries", "task_of"]
 
 #: The exceptions after which a call is made again, or a function that says whether one is.
 RetryOn: TypeAlias = "type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]"
@@ -139,3 +139,8 @@ def checked_tries(
             "to whether the call is made again"
         )
     return Tries(max_retries, retry_on, on_failure, backoff)
+
+
+def task_of(runtime: Any) -> str:
+    """Return the id of the task that makes a call, or an empty text where none is known."""
+    return getattr(runtime, "task_id", None) or ""

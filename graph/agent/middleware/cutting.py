@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
-from pregel.graph.agent.middleware.reading import last_ai, pending_calls
+from pregel.graph.agent.turns import last_turn, pending_calls
 from pregel.graph.trimming import cuts
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def cut_before(messages: Sequence[Any], place: int) -> int:
         place: The wished first message of the second part.
     """
     if pending_calls(messages):
-        waiting = last_ai(messages)
-        place = min(place, next(at for at, message in enumerate(messages) if message is waiting))
+        _, after = last_turn(messages)
+        place = min(place, len(messages) - len(after) - 1)
     places = cuts(messages)
     return places[bisect_right(places, place) - 1]

@@ -72,7 +72,7 @@ class HITLRequest(TypedDict):
 class ApproveDecision(TypedDict):
     """The call is made as it is."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
+    __pydantic_config__ = STRICT  # type: ignore[misc]  # as above
 
     type: Literal["approve"]
 
@@ -80,7 +80,7 @@ class ApproveDecision(TypedDict):
 class EditDecision(TypedDict):
     """Another call is made in its place."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
+    __pydantic_config__ = STRICT  # type: ignore[misc]  # as above
 
     type: Literal["edit"]
     edited_action: Action
@@ -89,7 +89,7 @@ class EditDecision(TypedDict):
 class RejectDecision(TypedDict):
     """The call is not made, and the model is told so."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
+    __pydantic_config__ = STRICT  # type: ignore[misc]  # as above
 
     type: Literal["reject"]
     #: What the model is told in place of a standard text.
@@ -99,7 +99,7 @@ class RejectDecision(TypedDict):
 class RespondDecision(TypedDict):
     """The call is not made: the person answers in the place of the tool."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
+    __pydantic_config__ = STRICT  # type: ignore[misc]  # as above
 
     type: Literal["respond"]
     message: str

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pregel.errors import nearest
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.middleware.decisions import DECISIONS, response_schema
-from pregel.graph.agent.middleware.reading import answer, answered, calls_of, last_ai, with_calls
+from pregel.graph.agent.middleware.reading import calls_of, with_calls
+from pregel.graph.agent.turns import answer_to, answered, last_turn
 from pregel.runtime import interrupt
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> Any:
         """Ask about the calls that need a decision, and put what was decided into the conversation."""
-        message = last_ai(state["messages"])
+        message, _ = last_turn(state["messages"])
         if message is None:
             return None
         before = calls_of(message)
@@ -158,8 +159,8 @@ def answered_by(call: Any, decision: Decision | None) -> ToolMessage | None:
     if decision is None:
         return None
     if decision["type"] == "respond":
-        return answer(call, decision["message"], error=False)
+        return answer_to(call, decision["message"], error=False)
     if decision["type"] == "reject":
         default = f"The user rejected this call of {call['name']!r}: it was not made. Don't make it again unasked."
-        return answer(call, decision.get("message", default), error=True)
+        return answer_to(call, decision.get("message", default), error=True)
     return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import ge
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired
 
 from pregel.errors import PregelError
 from pregel.graph.agent.middleware.base import AgentMiddleware, hook_config
+from pregel.graph.agent.middleware.limits import checked_limits, told_limits
 from pregel.graph.agent.requests import ExtendedModelResponse, ModelRequest, ModelResponse
 from pregel.graph.agent.state import AgentState
 from pregel.graph.messages import AIMessage
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from pregel.runtime import Runtime
 
-__all__ = ["ModelCallLimitExceededError", "ModelCallLimitMiddleware", "ModelCallLimitState", "checked_limits"]
+__all__ = ["ModelCallLimitExceededError", "ModelCallLimitMiddleware", "ModelCallLimitState"]
 
 
 class ModelCallLimitState(AgentState[Any]):
@@ -32,7 +34,8 @@ class ModelCallLimitExceededError(PregelError, RuntimeError):
     """The model was called as often as it may be. It was not called once more."""
 
     def __init__(self, thread_count: int, run_count: int, thread_limit: int | None, run_limit: int | None) -> None:
-        super().__init__(reason(thread_count, run_count, thread_limit, run_limit))
+        reached = told_limits((thread_count, thread_limit), (run_count, run_limit), ge)
+        super().__init__(f"The limit of model calls is reached: {reached}.")
         self.thread_count = thread_count
         self.run_count = run_count
         self.thread_limit = thread_limit
@@ -121,34 +124,3 @@ def counted(request: ModelRequest, response: ModelResponse) -> ExtendedModelResp
 def reached(count: int, limit: int | None) -> bool:
     """Return whether there may be no further call."""
     return limit is not None and count >= limit
-
-
-def reason(thread_count: int, run_count: int, thread_limit: int | None, run_limit: int | None) -> str:
-    """Return a text that says which limits are reached."""
-    parts = [
-        f"{count} of {limit} in this {name}"
-        for name, count, limit in (("thread", thread_count, thread_limit), ("run", run_count, run_limit))
-        if limit is not None and count >= limit
-    ]
-    return f"The limit of model calls is reached: {' and '.join(parts)}."
-
-
-def checked_limits(
-    who: str, thread_limit: int | None, run_limit: int | None, exit_behavior: str, behaviors: tuple[str, ...]
-) -> None:
-    """Check the options of a limit.
-
-    Raises:
-        ValueError: One has a value that it can't have; the message names the middleware and the option.
-    """
-    if thread_limit is None and run_limit is None:
-        raise ValueError(f"{who}() limits nothing: give thread_limit, run_limit, or both")
-    for option, limit in (("thread_limit", thread_limit), ("run_limit", run_limit)):
-        if limit is not None and limit < 0:
-            raise ValueError(f"{who}({option}={limit!r}): it must be 0 or more, or None")
-    if thread_limit is not None and run_limit is not None and run_limit > thread_limit:
-        raise ValueError(
-            f"{who}(thread_limit={thread_limit}, run_limit={run_limit}): a run can't have more calls than its thread"
-        )
-    if exit_behavior not in behaviors:
-        raise ValueError(f"{who}(exit_behavior={exit_behavior!r}): it is one of {', '.join(behaviors)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pregel.graph.agent.middleware.base import AgentMiddleware
-from pregel.graph.agent.middleware.helper import resolved
+from pregel.graph.agent.middleware.own_model import resolved
 from pregel.text import told
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
-from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries
+from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries, task_of
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.messages import AIMessage
 
@@ -87,8 +87,3 @@ class ModelRetryMiddleware(AgentMiddleware):
                 if wait is None:
                     return AIMessage(self._tries.last_words(error, "The call of the model", failed))
             await self._asleep(wait)
-
-
-def task_of(runtime: Any) -> str:
-    """Return the id of the task that makes a call, or an empty text where none is known."""
-    return getattr(runtime, "task_id", None) or ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from pregel.errors import PregelError
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.middleware.cutting import cut_before, first_fitting, leading_system
-from pregel.graph.agent.middleware.helper import aask, ask, resolved
-from pregel.graph.agent.middleware.reading import calls_of, role_of, text_of
+from pregel.graph.agent.middleware.own_model import aask, ask, resolved
+from pregel.graph.agent.middleware.reading import calls_of, role_of
 from pregel.graph.agent.middleware.tokens import count_tokens_approximately, model_limit
 from pregel.graph.agent.requests import ModelRequest
 from pregel.graph.messages import REMOVE_ALL_MESSAGES, HumanMessage, RemoveMessage
@@ -153,7 +153,7 @@ class SummarizationMiddleware(AgentMiddleware):
         Raises:
             EmptySummaryError: There is no text in it.
         """
-        text = text_of(summary).strip()
+        text = str(summary.text).strip()
         if not text:
             raise EmptySummaryError(
                 f"the {type(self._model).__name__} of SummarizationMiddleware wrote no summary: its answer has no "
@@ -172,10 +172,10 @@ def is_size(value: Any) -> bool:
 
 def is_summary(message: Any) -> bool:
     """Return whether a message is the summary of an earlier part of the conversation."""
-    return role_of(message) == "human" and text_of(message).startswith(HEADING)
+    return role_of(message) == "human" and message.text.startswith(HEADING)
 
 
 def shown(message: Any) -> str:
     """Return a message as a line of the conversation that is summarized."""
     calls = "".join(f" [calls {call['name']} with {call['args']}]" for call in calls_of(message))
-    return f"{role_of(message)}: {text_of(message)}{calls}"
+    return f"{role_of(message)}: {message.text}{calls}"

@@ -9,9 +9,10 @@ from typing_extensions import TypedDict
 
 from pregel.graph.agent.injection import InjectedToolCallId
 from pregel.graph.agent.middleware.base import AgentMiddleware
-from pregel.graph.agent.middleware.reading import answer, pending_calls, with_content
+from pregel.graph.agent.middleware.reading import with_content
 from pregel.graph.agent.state import AgentState
 from pregel.graph.agent.tools import tool
+from pregel.graph.agent.turns import answer_to, pending_calls
 from pregel.graph.messages import SystemMessage, ToolMessage
 from pregel.graph.schema import OmitFromInput
 from pregel.types import Command
@@ -88,7 +89,7 @@ class TodoListMiddleware(AgentMiddleware):
         if len(calls) < 2:  # noqa: PLR2004 - several
             return None
         text = f"{TOOL} was called {len(calls)} times in one message, and nothing was written: give one whole list."
-        return {"messages": [answer(call, text, error=True) for call in calls]}
+        return {"messages": [answer_to(call, text, error=True) for call in calls]}
 
     def _prompted(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the longer prompt."""

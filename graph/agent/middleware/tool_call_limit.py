@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import gt
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NotRequired
 
 from pregel.errors import PregelError
 from pregel.graph.agent.middleware.base import AgentMiddleware, hook_config
-from pregel.graph.agent.middleware.model_call_limit import checked_limits
-from pregel.graph.agent.middleware.reading import answer, pending_calls
+from pregel.graph.agent.middleware.limits import checked_limits, told_limits
 from pregel.graph.agent.state import AgentState
+from pregel.graph.agent.turns import answer_to, pending_calls
 from pregel.graph.messages import AIMessage
 from pregel.graph.schema import PrivateStateAttr
 
@@ -42,12 +43,8 @@ class ToolCallLimitExceededError(PregelError, RuntimeError):
         run_limit: int | None,
         tool_name: str | None = None,
     ) -> None:
-        parts = [
-            f"{count} of {limit} in this {name}"
-            for name, count, limit in (("thread", thread_count, thread_limit), ("run", run_count, run_limit))
-            if limit is not None and count > limit
-        ]
-        super().__init__(f"The limit of {called(tool_name)} would be exceeded: {' and '.join(parts)}.")
+        exceeded = told_limits((thread_count, thread_limit), (run_count, run_limit), gt)
+        super().__init__(f"The limit of {called(tool_name)} would be exceeded: {exceeded}.")
         #: What the counts would be with the calls that were asked for.
         self.thread_count = thread_count
         self.run_count = run_count
@@ -136,11 +133,11 @@ class ToolCallLimitMiddleware(AgentMiddleware):
                 raise error
             if self._behavior == "end":
                 # No call stays without an answer: providers refuse such a conversation.
-                answers = [answer(call, f"Not made: {error}", error=True) for call in pending]
+                answers = [answer_to(call, f"Not made: {error}", error=True) for call in pending]
                 return {"jump_to": "end", "messages": [*answers, AIMessage(str(error))]}
             what = "tools" if self._tool is None else repr(self._tool)
             text = f"Not made: {error} Don't call {what} again."
-            update["messages"] = [answer(call, text, error=True) for call in asked[allowed:]]
+            update["messages"] = [answer_to(call, text, error=True) for call in asked[allowed:]]
         if allowed:
             update["tool_call_limit_thread_counts"] = {**threads, self._key: thread_count + allowed}
             update["tool_call_limit_run_counts"] = {**runs, self._key: run_count + allowed}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries
+from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries, task_of
 from pregel.graph.agent.middleware.base import AgentMiddleware
-from pregel.graph.agent.middleware.model_retry import task_of
-from pregel.graph.agent.middleware.reading import answer, tool_name
+from pregel.graph.agent.middleware.reading import tool_name
+from pregel.graph.agent.turns import answer_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -117,7 +117,7 @@ class ToolRetryMiddleware(AgentMiddleware):
             Exception: The error, where the user wants it raised.
         """
         what = f"Tool {request.tool_call['name']!r}"
-        return answer(request.tool_call, self._tries.last_words(error, what, failed), error=True)
+        return answer_to(request.tool_call, self._tries.last_words(error, what, failed), error=True)
 
 
 def caller(request: ToolCallRequest) -> str:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pregel.errors import PregelError, nearest
 from pregel.graph.agent.middleware.base import AgentMiddleware
-from pregel.graph.agent.middleware.helper import aask, ask, resolved
-from pregel.graph.agent.middleware.reading import calls_of, role_of, text_of, tool_name
+from pregel.graph.agent.middleware.own_model import aask, ask, resolved
+from pregel.graph.agent.middleware.reading import calls_of, role_of, tool_name
 from pregel.graph.messages import HumanMessage, SystemMessage
 from pregel.text import shortened
 
@@ -100,7 +100,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
             ToolSelectionError: A tool that is always to be shown is not there.
         """
         tools = self._choice(request)
-        asked = next((message for message in reversed(request.messages) if role_of(message) == "human"), None)
+        asked: Any = next((message for message in reversed(request.messages) if role_of(message) == "human"), None)
         if not tools or asked is None:
             return None
         names = list(tools)
@@ -117,7 +117,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         }
         return request.override(
             model=self._model or request.model,
-            messages=[HumanMessage(text_of(asked))],
+            messages=[HumanMessage(str(asked.text))],
             system_message=SystemMessage(f"{self._prompt}{most}\n\n{listed}"),
             tools=[select],
             tool_choice=SELECT,
@@ -136,7 +136,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         if not isinstance(names, list):
             raise ToolSelectionError(
                 f"the model of LLMToolSelectorMiddleware was to call {SELECT} with a list of tools, and answered "
-                f"{shortened(text_of(chosen) if call is None else call['args'])}"
+                f"{shortened(str(chosen.text) if call is None else call['args'])}"
             )
         tools = self._choice(request)
         for name in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from pregel.graph.agent.models.chunks import pieces_of
 from pregel.graph.agent.models.foreign import to_own
 from pregel.graph.agent.models.protocol import ModelAnswerError
+from pregel.graph.agent.offloading import in_worker
 from pregel.graph.messages import AIMessage, add_messages
 from pregel.text import show
 
@@ -70,7 +71,7 @@ class ChatResult:
 
     generations: list[ChatGeneration]
     #: What the provider says of the call.
-    llm_output: dict[str, Any] | None = field(default=None)
+    llm_output: dict[str, Any] | None = None
 
 
 class BaseChatModel(BaseModel, ABC):
@@ -106,7 +107,7 @@ class BaseChatModel(BaseModel, ABC):
     ) -> ChatResult:
         """Do the same as `_generate`, awaited."""
         call = partial(self._generate, messages, stop, run_manager, **kwargs)
-        return await to_thread.run_sync(call, limiter=anyio.CapacityLimiter(1))
+        return await in_worker(call)
 
     def _stream(
         self,

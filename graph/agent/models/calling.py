@@ -16,14 +16,14 @@ from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import anyio
-from anyio import from_thread, to_thread
+from anyio import from_thread
 
 from pregel.drivers.loops import current_loop
 from pregel.graph.agent.models.chunks import AIMessageChunk, joined
 from pregel.graph.agent.models.foreign import is_langchain_model, to_langchain, to_own
 from pregel.graph.agent.models.protocol import ModelAnswerError, ModelError
 from pregel.graph.agent.models.toolforms import described, for_langchain
+from pregel.graph.agent.offloading import in_worker
 from pregel.graph.messages import AIMessage
 from pregel.graph.messagetypes import is_foreign
 from pregel.reporter import is_quiet
@@ -86,10 +86,7 @@ async def acall_model(
     identity = stream_id() if tell else None
     if call.is_awaitable(streamed=tell is not None):
         return await call.arun(tell, identity)
-    # A limiter of its own: the default one has so few threads that calls inside calls could wait for each other.
-    return await to_thread.run_sync(
-        call.run, tell and partial(told_on_the_loop, tell), identity, limiter=anyio.CapacityLimiter(1)
-    )
+    return await in_worker(partial(call.run, tell and partial(told_on_the_loop, tell), identity))
 
 
 def has_native_async(model: Any) -> bool:

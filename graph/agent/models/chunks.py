@@ -111,7 +111,7 @@ def joined(chunks: Iterable[AIMessageChunk]) -> AIMessageChunk:
 def joined_content(contents: list[Content]) -> Content:
     """Return contents one after the other; texts that meet become one, content blocks stay as they are."""
     if all(isinstance(content, str) for content in contents):
-        return "".join(contents)  # type: ignore[arg-type]
+        return "".join(contents)  # type: ignore[arg-type]  # texts, all of them
     parts: list[str | dict[str, Any]] = []
     for content in contents:
         for part in [content] if isinstance(content, str) else content:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pregel.graph.agent.models.protocol import ModelError
-from pregel.graph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from pregel.graph.messageforms import ROLES
+from pregel.graph.messages import AIMessage, RemoveMessage, ToolMessage
 from pregel.graph.messagetypes import is_foreign
 from pregel.text import show
 
@@ -18,18 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["is_langchain_model", "is_langchain_tool", "to_langchain", "to_own"]
 
-OWN: dict[str, Any] = {
-    "human": HumanMessage,
-    "user": HumanMessage,
-    "ai": AIMessage,
-    "assistant": AIMessage,
-    "system": SystemMessage,
-    "developer": SystemMessage,
-    "tool": ToolMessage,
-}
-CLASSES = {"human": "HumanMessage", "ai": "AIMessage", "system": "SystemMessage", "tool": "ToolMessage"}
+#: A message that removes another is nothing that a model can be told.
+OWN: Final[dict[str, Any]] = {role: kind for role, kind in ROLES.items() if kind is not RemoveMessage}
+CLASSES: Final = {"human": "HumanMessage", "ai": "AIMessage", "system": "SystemMessage", "tool": "ToolMessage"}
 #: What LangChain's models of usage require.
-COUNTS = ("input_tokens", "output_tokens", "total_tokens")
+COUNTS: Final = ("input_tokens", "output_tokens", "total_tokens")
 
 
 def is_langchain_model(model: Any) -> bool:

@@ -184,7 +184,7 @@ def key_of(scripts: dict[str | None, Any], asked: list[Any]) -> str | None:
     """
     if None in scripts:
         return None
-    text = next((text_of(message) for message in reversed(asked) if message.type == "human"), "")
+    text = next((str(message.text) for message in reversed(asked) if message.type == "human"), "")
     if text not in scripts:
         raise ModelError(
             f"a ScriptedModel has no answers to {shortened(text)}, which is the last human message."
@@ -195,9 +195,4 @@ def key_of(scripts: dict[str | None, Any], asked: list[Any]) -> str | None:
 
 def last_text(asked: list[Any]) -> str:
     """Return the text of the last message, for error messages."""
-    return shortened(text_of(asked[-1])) if asked else "none"
-
-
-def text_of(message: Any) -> str:
-    """Return a message's text; a `text` that langchain-core gives is a text too."""
-    return str(message.text)
+    return shortened(str(asked[-1].text)) if asked else "none"
