@@ -30,10 +30,9 @@ class Reach:
         for node in (self.start, *self.nodes.values()):
             graph.add_edges_from((node.name, target) for target in node.targets)
             graph.add_edges_from((node.name, join.target) for join in node.joins)
-            graph.add_edges_from((node.name, target) for target in node.destinations or () if target in self.nodes)
-            for branch in node.branches:
-                graph.add_edges_from((node.name, target) for target in branch.targets or () if target in self.nodes)
-            if node.destinations is None or any(branch.targets is None for branch in node.branches):
+            for choice in node.choices:
+                graph.add_edges_from((node.name, target) for target in choice or () if target in self.nodes)
+            if None in node.choices:
                 anywhere.add(node.name)
         return graph, frozenset(anywhere)
 

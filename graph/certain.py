@@ -139,7 +139,7 @@ def entered(nodes: Mapping[str, Node]) -> Iterable[str]:
     """Return the nodes that a conditional edge or a command may enter; all, if one of these does not say where to."""
     found: dict[str, None] = {}
     for node in nodes.values():
-        for choice in (node.destinations, *(branch.targets for branch in node.branches)):
+        for choice in node.choices:
             if choice is None:
                 return nodes
             found.update(dict.fromkeys(choice))

@@ -99,20 +99,23 @@ def callable_name(action: Any) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def read_code(action: Any, name: str, where: str, known: Mapping[str, Any]) -> CodeFacts:
-    """Read a node's action or a conditional edge's path.
+def read_code(
+    action: Any, name: str, where: str, known: Mapping[str, Any], *, handles_errors: bool = False
+) -> CodeFacts:
+    """Read a node's action, its error handler, or a conditional edge's path.
 
     Args:
         action: A sync or async callable, or an object with `invoke` or `ainvoke`.
         name: The name it goes by.
         where: How messages name it.
         known: Schemas by name, for annotations that can't be resolved where they stand.
+        handles_errors: Whether it is an error handler, which may ask for the error.
 
     Raises:
         GraphDefinitionError: It can't be called with a state, or has a parameter that nothing fills, or its state's
             annotation can't be resolved.
     """
-    read = read_callable(action, name, where, known)
+    read = read_callable(action, name, where, known, handles_errors=handles_errors)
     reads = read.hints.get(read.first)
     return CodeFacts(
         read.code,

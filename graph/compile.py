@@ -33,6 +33,7 @@ from pregel.main import Pregel
 from pregel.network import Network
 from pregel.node import Branch, Code, Field, Join, Node, View, join_name
 from pregel.persistence import read_persistence
+from pregel.policy import Policy, read_cache_policy, read_retries, read_timeout
 from pregel.text import show
 from pregel.types import END, START
 from pregel.writes import fault
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from pregel.graph.schema import FieldSpec, Schema
     from pregel.graph.state import BranchRecord, NodeRecord, StateGraph
     from pregel.persistence import Persistence
-    from pregel.types import ExecutorName, OnFailure
+    from pregel.types import ExecutorLike, ExecutorName, OnFailure
 
 __all__ = ["CompiledStateGraph", "compile_graph"]
 
@@ -107,7 +108,7 @@ def compile_graph(
     builder: StateGraph[StateT, ContextT, InputT, OutputT],
     *,
     name: str | None,
-    executor: ExecutorName,
+    executor: ExecutorLike,
     on_failure: OnFailure,
     debug: bool,
     **stored: Any,
@@ -130,7 +131,7 @@ class Compiler:
         self,
         builder: StateGraph[Any, Any, Any, Any],
         name: str | None,
-        executor: ExecutorName,
+        executor: ExecutorLike,
         debug: bool,  # noqa: FBT001 - as `compile` was told
     ) -> None:
         self.builder = builder
@@ -141,6 +142,7 @@ class Compiler:
         self.output = read_schema(builder.output_schema)
         self.name = name or self.state.name
         self.known = {schema.name: schema.source for schema in (self.state, self.input, self.output)}
+        self.options = {record.name: record.options.over(builder.defaults) for record in builder.nodes.values()}
         self.facts = {record.name: self.read_node(record) for record in builder.nodes.values()}
         self.paths = [self.read_path(record) for record in builder.branches]
         self.node_schemas = {record.name: self.schema_of(record) for record in builder.nodes.values()}
@@ -310,7 +312,9 @@ class Compiler:
                 branches=tuple(branches.get(name, ())),
                 joins=tuple(joins.get(name, ())),
                 defer=record.defer,
-                executor=record.executor or self.executor,
+                executor=self.executor_of(name),
+                policy=self.policy(name, order, children.get(name)),
+                max_concurrency=self.options[name].max_concurrency,
                 may_write=written_fields(facts),
                 may_return_none=facts.may_return_none,
                 metadata=record.metadata,
@@ -341,6 +345,85 @@ class Compiler:
             seeds=self.seeds(),
             updates_of=instance_reader([self.state, self.input, self.output, *self.node_schemas.values()]),
         )
+
+    def executor_of(self, name: str) -> ExecutorName:
+        """Return where the rest of a node runs whose code an executor runs, and of any other the whole of it."""
+        executor = self.options[name].executor or self.executor
+        return executor if isinstance(executor, str) else "thread"
+
+    def policy(self, name: str, order: int, child: tuple[Code, View] | None) -> Policy | None:
+        """Return what a node has beside being run; None for most.
+
+        Raises:
+            GraphDefinitionError: Its error handler can't be called, or it has a timeout and no thread to wait in.
+        """
+        options = self.options[name]
+        executor = options.executor or self.executor
+        remote = None if isinstance(executor, str) else self.elsewhere(name, executor, is_graph=child is not None)
+        asked = (options.retry_policy, options.timeout, options.cache_policy, options.error_handler, remote)
+        if all(each is None for each in asked):
+            return None
+        where = f"node {name!r} of graph {self.name!r}"
+        code, view = child or (self.facts[name].code, self.view(self.node_schemas[name]))
+        handler: Node | None = None
+        if options.error_handler is not None:
+            facts = read_code(
+                options.error_handler, name, f"the error handler of {where}", self.known, handles_errors=True
+            )
+            handler = Node(
+                name,
+                order,
+                facts.code,
+                view,
+                may_return_none=facts.may_return_none,
+                destinations=self.destinations(self.builder.nodes[name], facts),
+            )
+        run_timeout, idle_timeout = read_timeout(options.timeout, where)
+        policy = Policy(
+            read_retries(options.retry_policy, where),
+            run_timeout,
+            idle_timeout,
+            handler,
+            read_cache_policy(options.cache_policy, where),
+            remote,
+        )
+        if policy.is_timed and executor == "inline" and code.call is not None:
+            raise GraphDefinitionError(
+                f"{where} has a timeout and runs inline, in the thread that would have to give it up: let it run in a "
+                'worker thread (executor="thread"), or make it async'
+            )
+        if remote is not None and idle_timeout is not None:
+            from pregel.drivers.executors import crosses  # noqa: PLC0415 - most graphs have no executors
+
+            if crosses(remote):
+                raise GraphDefinitionError(
+                    f"{where} has an idle timeout and runs on an executor, from where its signs of life come only with "
+                    "its result: give it a run timeout"
+                )
+        return None if policy.is_empty else policy
+
+    def elsewhere(self, name: str, executor: Any, *, is_graph: bool) -> Any:
+        """Return what runs the code of a node; None for a graph, whose nodes have executors of their own.
+
+        Raises:
+            GraphDefinitionError: It is no executor, or was asked to run a graph.
+        """
+        from pregel.drivers.executors import is_executor  # noqa: PLC0415 - most graphs have none
+
+        where = f"node {name!r} of graph {self.name!r}"
+        if not is_executor(executor):
+            raise GraphDefinitionError(
+                f"the executor of {where} is no concurrent.futures.Executor but {executor!r}"
+                + (": give its get_executor()" if hasattr(executor, "get_executor") else "")
+            )
+        if not is_graph:
+            return executor
+        if self.builder.nodes[name].options.executor is not None:
+            raise GraphDefinitionError(
+                f"{where} is a graph, which runs where the graph around it does: give the executor to its own nodes, "
+                "or to its compile"
+            )
+        return None
 
     def child(self, record: NodeRecord, graph: Pregel) -> tuple[Code, View]:
         """Return the code and the view of a node that is a graph.

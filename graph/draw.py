@@ -49,7 +49,7 @@ def drawing(network: Network) -> Drawing:
     graph = Drawing(name=network.name)
     nodes = (network.start, *network.nodes.values())
     for node in nodes:
-        anywhere = node.destinations is None or any(branch.targets is None for branch in node.branches)
+        anywhere = None in node.choices
         graph.add_node(node.name, defer=node.defer, metadata=dict(node.metadata), anywhere=anywhere)
     graph.add_node(END, defer=False, metadata={}, anywhere=False)
     for node in nodes:
@@ -57,7 +57,8 @@ def drawing(network: Network) -> Drawing:
             graph.add_edge(node.name, target, kind="static")
         for join in node.joins:
             graph.add_edge(node.name, join.target, kind="join")
-        for target in node.destinations or ():
+        handler = None if node.policy is None else node.policy.handler
+        for target in dict.fromkeys((*(node.destinations or ()), *((handler and handler.destinations) or ()))):
             graph.add_edge(node.name, target, kind="conditional")
         for branch in node.branches:
             named = branch.path_map or {target: target for target in branch.targets or ()}

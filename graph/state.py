@@ -9,14 +9,28 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 from typing_extensions import TypeVar
 
 from pregel.errors import STRICTNESS_CODES, GraphDefinitionError, nearest
-from pregel.names import check_executor, check_name
+from pregel.names import check_concurrency, check_executor, check_name
+from pregel.policy import read_cache_policy, read_retries, read_timeout
 from pregel.types import END, START
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from pregel.cache.base import BaseCache
     from pregel.checkpoint.base import Checkpointer
     from pregel.graph.compile import CompiledStateGraph
     from pregel.store.base import BaseStore
-    from pregel.types import Durability, ExecutorName, GroupCommit, Migration, OnBusy, OnFailure
+    from pregel.types import (
+        CachePolicy,
+        Durability,
+        ExecutorLike,
+        GroupCommit,
+        Migration,
+        OnBusy,
+        OnFailure,
+        RetryPolicy,
+        TimeoutPolicy,
+    )
 
 __all__ = ["END", "START", "StateGraph"]
 
@@ -31,6 +45,51 @@ WAITS = ("all", "live")
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """What a node, or the defaults of all nodes, say of how nodes are run; None where they do not say."""
+
+    retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None
+    timeout: float | timedelta | TimeoutPolicy | None = None
+    cache_policy: CachePolicy | None = None
+    error_handler: Any = None
+    executor: ExecutorLike | None = None
+    max_concurrency: int | None = None
+
+    def over(self, defaults: Options) -> Options:
+        """Return the same with the defaults where it does not say.
+
+        An empty list of retry policies and a `TimeoutPolicy()` do say: that there is none.
+        """
+        if defaults == NOTHING_SAID:
+            return self
+        chosen = {name: getattr(defaults if getattr(self, name) is None else self, name) for name in Options.__slots__}
+        return Options(**chosen)
+
+    def check(self, where: str) -> Options:
+        """Return the same, checked.
+
+        Raises:
+            GraphDefinitionError: One of them has no such value.
+        """
+        read_retries(self.retry_policy, where)
+        read_timeout(self.timeout, where)
+        read_cache_policy(self.cache_policy, where)
+        handler = self.error_handler
+        if not (handler is None or callable(handler) or hasattr(handler, "invoke") or hasattr(handler, "ainvoke")):
+            raise GraphDefinitionError(
+                f"error_handler of {where} takes a function of what the node got, not {handler!r}"
+            )
+        if self.executor is not None:
+            check_executor(self.executor, where)
+        if self.max_concurrency is not None:
+            check_concurrency(self.max_concurrency, where)
+        return self
+
+
+NOTHING_SAID = Options()
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRecord:
     """A node as it was added."""
 
@@ -40,7 +99,7 @@ class NodeRecord:
     defer: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
     destinations: tuple[str, ...] = ()
-    executor: ExecutorName | None = None
+    options: Options = NOTHING_SAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +154,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self.edges: dict[tuple[str, str], None] = {}
         self.joins: dict[tuple[tuple[str, ...], str], str] = {}
         self.branches: list[BranchRecord] = []
+        #: How nodes are run that do not say it themselves.
+        self.defaults = NOTHING_SAID
 
     def add_node(
         self,
@@ -105,7 +166,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         metadata: Mapping[str, Any] | None = None,
         input_schema: Any = None,
         destinations: Sequence[str] | Mapping[str, str] = (),
-        executor: ExecutorName | None = None,
+        executor: ExecutorLike | None = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        timeout: float | timedelta | TimeoutPolicy | None = None,
+        cache_policy: CachePolicy | None = None,
+        error_handler: Any = None,
+        max_concurrency: int | None = None,
     ) -> Self:
         """Add a node.
 
@@ -116,7 +182,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             metadata: For people and tools; the engine does not look at it.
             input_schema: What it reads, if not what its first parameter is annotated with, nor the state.
             destinations: The nodes its commands may go to, where its annotation does not say.
-            executor: "thread" runs its sync code in a worker thread when others run beside it, "inline" never does.
+            executor: "thread" runs its sync code in a worker thread when others run beside it, "inline" never does; or
+                a `concurrent.futures.Executor` that runs it.
+            retry_policy: When it is tried again; of several the first one that retries the error decides.
+            timeout: How long one attempt may take, in seconds, as a `timedelta` or as a `TimeoutPolicy`.
+            cache_policy: When an earlier result stands for a run of it; the graph needs a cache for that.
+            error_handler: What runs in its place when it has failed for good: a function of what the node got, which
+                may take `error: NodeError`. Its result is the node's, but only its own `Command(goto=...)` leads on.
+            max_concurrency: How many tasks of it may run at once.
 
         Returns:
             This builder.
@@ -144,11 +217,43 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             )
         if metadata is not None and not isinstance(metadata, Mapping):
             raise GraphDefinitionError(f"metadata of node {node!r} takes a mapping, not {metadata!r}")
-        if executor is not None:
-            check_executor(executor, f"node {node!r}")
+        options = NOTHING_SAID
+        given = (retry_policy, timeout, cache_policy, error_handler, executor, max_concurrency)
+        if any(each is not None for each in given):
+            options = Options(*given).check(f"node {node!r}")
         self.nodes[node] = NodeRecord(
-            node, action, input_schema, defer, dict(metadata or {}), tuple(destinations), executor
+            node, action, input_schema, defer, dict(metadata or {}), tuple(destinations), options
         )
+        return self
+
+    def set_node_defaults(
+        self,
+        *,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        timeout: float | timedelta | TimeoutPolicy | None = None,
+        cache_policy: CachePolicy | None = None,
+        error_handler: Any = None,
+        executor: ExecutorLike | None = None,
+        max_concurrency: int | None = None,
+    ) -> Self:
+        """Say how nodes are run that do not say it themselves, also those that were added before.
+
+        Args:
+            retry_policy: See `add_node`; this and what follows. A node that gives an empty list is not retried.
+            timeout: A node that gives `TimeoutPolicy()` has none.
+            cache_policy: When results are used again.
+            error_handler: What runs in the place of nodes that failed.
+            executor: Where their sync code runs; it comes before that of `compile`.
+            max_concurrency: How many tasks of each node may run at once.
+
+        Returns:
+            This builder.
+
+        Raises:
+            GraphDefinitionError: An option has no such value.
+        """
+        given = Options(retry_policy, timeout, cache_policy, error_handler, executor, max_concurrency)
+        self.defaults = given.check("set_node_defaults").over(self.defaults)
         return self
 
     def add_edge(self, start_key: str | Sequence[str], end_key: str, *, wait: Literal["all", "live"] = "all") -> Self:
@@ -261,10 +366,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         checkpointer: Checkpointer | bool | None = None,  # noqa: FBT001 - LangGraph's public shape
         *,
         name: str | None = None,
-        executor: ExecutorName = "thread",
+        executor: ExecutorLike = "thread",
         on_failure: OnFailure = "finish",
         debug: bool = False,
         store: BaseStore | None = None,
+        cache: BaseCache | None = None,
         durability: Durability | GroupCommit = "sync",
         on_busy: OnBusy = "reject",
         interrupt_before: Sequence[str] | str | None = None,
@@ -282,6 +388,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             on_failure: What becomes of the siblings of a task that fails; see `Pregel.invoke`.
             debug: Give nodes copies, and raise `MutatedStateError` where one changes them in place. Slow.
             store: Long-term memory, for nodes with a parameter `store` and for `get_store`.
+            cache: Where results of nodes with a `cache_policy` are kept, such as `InMemoryCache()`. Graphs inside this
+                one that have none use it too.
             durability: When what a run commits is stored, where the run does not say: "sync" before the next
                 superstep, "async" (or a `GroupCommit` with bounds) in groups while it goes on, "exit" at its end.
             on_busy: What a run does whose thread is taken by another one: "reject" raises `ThreadBusyError`, "wait"
@@ -309,6 +417,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             debug=debug,
             checkpointer=checkpointer,
             store=store,
+            cache=cache,
             durability=durability,
             on_busy=on_busy,
             interrupt_before=interrupt_before,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pregel.channels.base import Overwrite
     from pregel.checkpoint.memory import InMemorySaver
     from pregel.checkpoint.sqlite import SqliteSaver
+    from pregel.control import RunControl
     from pregel.graph.messages import MessagesState, add_messages
     from pregel.graph.schema import OmitFromInput, OmitFromOutput, OmitFromSchema, PrivateStateAttr
     from pregel.graph.state import StateGraph
@@ -38,6 +39,7 @@ __all__ = [
     "Overwrite",
     "Pregel",
     "PrivateStateAttr",
+    "RunControl",
     "Runtime",
     "Send",
     "SqliteSaver",
@@ -60,6 +62,7 @@ _HOMES = {
     "Overwrite": "pregel.channels.base",
     "Pregel": "pregel.main",
     "PrivateStateAttr": "pregel.graph.schema",
+    "RunControl": "pregel.control",
     "Runtime": "pregel.runtime",
     "Send": "pregel.types",
     "SqliteSaver": "pregel.checkpoint.sqlite",

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pregel.node import Code, Node
 
     Offload = Callable[..., Awaitable[Any]]
+    Away = Callable[[Code, Any, dict[str, Any]], Awaitable[Any]]
 
-__all__ = ["attempt"]
+__all__ = ["attempt", "explained"]
 
 NAMED_WRITERS = 5
 
@@ -42,6 +43,7 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
     run: Run,
     prefer_async: bool,  # noqa: FBT001 - an internal call on the hot path
     offload: Offload | None = None,
+    away: Away | None = None,
 ) -> TaskDone | TaskFailed | TaskPaused:
     """Run a task's node and its conditional edges.
 
@@ -52,6 +54,7 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
         run: What all tasks of the run share.
         prefer_async: Whether code that has both forms is awaited.
         offload: Calls a sync function in a worker thread: for the sync code of a node whose other code is awaited.
+        away: Lets an executor run the node's own code, in the task of the current context.
 
     Returns:
         How the task ended.
@@ -78,7 +81,9 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
                 given = seen if node.view.build is None else node.view.present(seen, named(node.name, network))
             else:
                 given = task.arg
-            if code.acall is not None and (prefer_async or code.call is None):
+            if away is not None:
+                result = await away(code, given, filled(code, task, run, values))
+            elif code.acall is not None and (prefer_async or code.call is None):
                 acall = code.acall
                 result = await (acall(given, **filled(code, task, run, values)) if code.inject else acall(given))
             elif offload is not None:
@@ -88,6 +93,8 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
                 result = call(given, **filled(code, task, run, values)) if code.inject else call(given)
             plain = plain_writes(result, network, node, given)
             writes = interpret(result, network, task, given, run) if plain is None else plain
+            if run.keeps is not None and not asked:
+                run.keeps.append(result)
             if network.debug and seen is not None:
                 real = {**values, **{name: seen[name] for name, _ in node.view.managed if name in seen}}
                 check_untouched(real, copies, seen, dict(writes.updates), named(node.name, network))
@@ -156,6 +163,8 @@ def filled(code: Code, task: Task, run: Run, values: dict[str, Any]) -> dict[str
             made[name] = run.writer
         elif kind == "store":
             made[name] = store_of(task, run)
+        elif kind == "error":
+            made[name] = run.failure
         elif kind == "optional_store":
             if run.store is not None:
                 made[name] = run.store

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING, ConcurrentUpdateError, InvalidUpdateError, Overwrite
 from pregel.errors import InvalidConcurrentUpdateError, ReducerError
+from pregel.task import Handled
 from pregel.text import show, told
 from pregel.types import START
 
@@ -69,7 +70,7 @@ def barrier(
         if name not in changed:
             changed[name] = fold(network, name, values[name], (), tasks)
     if network.joins:
-        return changed, *arrivals(heard, tasks)
+        return changed, *arrivals(heard, tasks, results)
     return changed, {}, ()
 
 
@@ -127,12 +128,12 @@ def grouped(updates: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
 
 
 def arrivals(
-    heard: Mapping[Join, frozenset[str]], tasks: Sequence[Task]
+    heard: Mapping[Join, frozenset[str]], tasks: Sequence[Task], results: Sequence[Writes]
 ) -> tuple[dict[Join, frozenset[str]], tuple[Join, ...]]:
     """Return what the joins have heard after these tasks, and which of them are complete (those start anew)."""
     touched: dict[Join, list[str]] = {}
-    for task in tasks:
-        for join in task.node.joins:
+    for task, writes in zip(tasks, results, strict=True):
+        for join in () if type(writes) is Handled else task.node.joins:
             touched.setdefault(join, []).append(task.node.name)
     if not touched:
         return {}, ()

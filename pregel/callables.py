@@ -14,7 +14,7 @@ from pregel.config import RunConfig
 from pregel.errors import GraphDefinitionError, nearest
 from pregel.node import Code, Injection
 from pregel.runtime import Runtime
-from pregel.types import StreamWriter
+from pregel.types import NodeError, StreamWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["ReadCallable", "alternatives", "read_callable"]
 
 INJECTED: Mapping[str, Injection] = {"config": "config", "writer": "writer", "runtime": "runtime", "store": "store"}
+#: The same for error handlers.
+HANDLING: Mapping[str, Injection] = {**INJECTED, "error": "error"}
 VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -37,7 +39,9 @@ class ReadCallable:
     hints: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_callable(action: Any, name: str, where: str, known: Mapping[str, Any] | None = None) -> ReadCallable:
+def read_callable(
+    action: Any, name: str, where: str, known: Mapping[str, Any] | None = None, *, handles_errors: bool = False
+) -> ReadCallable:
     """Read how to call a node's action or a conditional edge's path.
 
     Args:
@@ -46,17 +50,19 @@ def read_callable(action: Any, name: str, where: str, known: Mapping[str, Any] |
         where: How messages name it.
         known: Schemas by name, for annotations that can't be resolved where they stand; None where the annotation of
             what is read says nothing.
+        handles_errors: Whether it is an error handler, which may ask for the error.
 
     Raises:
         GraphDefinitionError: It can't be called, or has a parameter that nothing fills, or the annotation of what it
             reads can't be resolved.
     """
+    filled = HANDLING if handles_errors else INJECTED
     if takes_a_state_and_says_nothing(action):
         awaited = inspect.iscoroutinefunction(action)
         return ReadCallable(Code(name, None, action) if awaited else Code(name, action))
     if hasattr(action, "invoke") or hasattr(action, "ainvoke"):
         call, acall = getattr(action, "invoke", None), getattr(action, "ainvoke", None)
-        inject = injections(signature(call or acall), {}, where, strangers=False)
+        inject = injections(signature(call or acall), {}, where, filled, strangers=False)
         return ReadCallable(Code(name, call, acall, inject))
     if not callable(action):
         raise GraphDefinitionError(f"{where} is {action!r}: give a function, or an object with `invoke` (or `ainvoke`)")
@@ -75,7 +81,7 @@ def read_callable(action: Any, name: str, where: str, known: Mapping[str, Any] |
         )
     hints = annotations_of(function, first.name, where, known)
     awaited = inspect.iscoroutinefunction(function)
-    inject = injections(parameters, hints, where, strangers=True)
+    inject = injections(parameters, hints, where, filled, strangers=True)
     code = Code(name, None, action, inject) if awaited else Code(name, action, None, inject)
     return ReadCallable(code, first.name, hints)
 
@@ -136,7 +142,12 @@ def annotations_of(function: Any, first: str, where: str, known: Mapping[str, An
 
 
 def injections(
-    parameters: inspect.Signature | None, hints: Mapping[str, Any], where: str, *, strangers: bool
+    parameters: inspect.Signature | None,
+    hints: Mapping[str, Any],
+    where: str,
+    filled: Mapping[str, Injection],
+    *,
+    strangers: bool,
 ) -> dict[str, Injection]:
     """Return which parameters, after the state, are filled with what.
 
@@ -144,6 +155,7 @@ def injections(
         parameters: The signature.
         hints: Resolved annotations.
         where: How messages name the code.
+        filled: What parameters are filled with by their names.
         strangers: Whether a parameter that nothing fills is an error; runnables have parameters of their own.
 
     Raises:
@@ -153,15 +165,17 @@ def injections(
     for name, parameter in list(parameters.parameters.items())[1:] if parameters else ():
         if parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
             continue
-        injection = INJECTED.get(name) or injection_by_annotation(hints.get(name))
+        injection = filled.get(name) or injection_by_annotation(hints.get(name))
+        if injection == "error" and "error" not in filled:
+            injection = None
         if injection is not None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
             if injection == "store" and parameter.default is not inspect.Parameter.empty:
                 injection = "optional_store"  # where the graph has none the default stays
             found[name] = injection
         elif strangers and parameter.default is inspect.Parameter.empty:
             raise GraphDefinitionError(
-                f"{where} has a parameter {name!r} that nothing fills.{nearest(name, INJECTED)} After the state it may "
-                f"take {', '.join(INJECTED)} (by name, or any name annotated with Runtime, RunConfig or StreamWriter); "
+                f"{where} has a parameter {name!r} that nothing fills.{nearest(name, filled)} After the state it may "
+                f"take {', '.join(filled)} (by name, or any name annotated with Runtime, RunConfig or StreamWriter); "
                 "give others a default, or bind them with functools.partial"
             )
     return found
@@ -176,6 +190,8 @@ def injection_by_annotation(annotation: Any) -> Injection | None:
             return "writer"
         if part is RunConfig or getattr(part, "__name__", "") == "RunnableConfig":
             return "config"
+        if part is NodeError:
+            return "error"
     return None
 
 

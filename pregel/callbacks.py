@@ -162,8 +162,10 @@ def listener() -> Any:
             if is_quiet(tags or ()) or (frame is not None and frame[1].speech is not self.speech):
                 return
             task = None if frame is None else frame[0]
+            # An attempt at a task has its own: tokens are its signs of life, and refused when it is given up.
+            publish = self.publish if frame is None else frame[1].publish or self.publish
             own = [tag for tag in tags or () if not tag.startswith(OF_CHAINS)]
-            self.calls[run_id] = lambda message: self.publish(self.speech.part(Heard, message, task, metadata, own))
+            self.calls[run_id] = lambda message: publish(self.speech.part(Heard, message, task, metadata, own))
 
         def on_llm_new_token(self, *_given: Any, run_id: UUID, chunk: Any = None, **_more: Any) -> None:
             tell = self.calls.get(run_id)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pregel.barrier import grouped
 from pregel.channels.base import MISSING, Overwrite
 from pregel.config import RunOptions, merged_config, read_config
+from pregel.observe import watched
 from pregel.runtime import current_frame
 from pregel.session import Session
 from pregel.types import Command
@@ -60,7 +61,7 @@ class Child:
         frame = current_frame()
         task, run, *_ = frame
         graph = self.graph
-        session = Session(
+        session = watched(Session)(
             graph._network,  # noqa: SLF001 - a child is a graph run from inside
             self.options(run),
             context=graph._read_context(run.context),  # noqa: SLF001 - see above

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, get_args
 
+from pregel.control import RunControl
 from pregel.errors import InvalidConfigError, nearest
 from pregel.runtime import current_frame, store_of
 from pregel.types import OnFailure, StreamMode, StreamVersion, StreamWriter
@@ -18,6 +19,7 @@ __all__ = [
     "get_stream_writer",
     "merged_config",
     "read_config",
+    "read_control",
     "read_modes",
     "read_on_failure",
     "read_version",
@@ -174,6 +176,17 @@ def read_version(version: Any) -> StreamVersion:
     if version not in VERSIONS:
         raise InvalidConfigError(f"version takes {' or '.join(map(repr, VERSIONS))}, not {version!r}")
     return version  # type: ignore[no-any-return]
+
+
+def read_control(control: Any) -> RunControl | None:
+    """Check what is to ask a run to stop.
+
+    Raises:
+        InvalidConfigError: It is no `RunControl`.
+    """
+    if control is not None and not isinstance(control, RunControl):
+        raise InvalidConfigError(f"control takes a RunControl or None, not {control!r}")
+    return control
 
 
 def read_on_failure(on_failure: Any) -> OnFailure:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STRICTNESS_CODES",
+    "AttemptRevokedError",
     "CheckpointNotFoundError",
     "ConcurrentPutError",
     "ConcurrentRunError",
@@ -44,7 +45,9 @@ __all__ = [
     "MissingStoreError",
     "MutatedStateError",
     "NodeCancelledError",
+    "NodeExecutorError",
     "NodeInputError",
+    "NotSendableError",
     "OutsideTaskError",
     "PregelError",
     "PregelWarning",
@@ -122,6 +125,22 @@ class NodeCancelledError(PregelError):
     """A node ended as cancelled although nobody cancelled the run."""
 
 
+class NodeExecutorError(PregelError):
+    """The worker that ran a node is gone, or its executor takes no more work. The task may be tried again."""
+
+
+class NotSendableError(PregelError, TypeError):
+    """A value that can't go to a worker in another process or come back; the message names the node and the path."""
+
+
+class NodeTimeoutError(PregelError, TimeoutError):
+    """An attempt at a task took longer than the timeout of its node allows; nothing of it has any effect any more."""
+
+
+class AttemptRevokedError(PregelError):
+    """Code went on after its attempt at a task was given up, and what it asked for now was refused."""
+
+
 class OutsideTaskError(PregelError, RuntimeError):
     """Code that belongs inside a task was called where none runs."""
 
@@ -194,6 +213,9 @@ class GraphInterrupt(BaseException):
         super().__init__(*interrupts)
         self.interrupts = interrupts
         self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.interrupts, self.error)  # as it was made: it may come from another process
 
 
 class IllegalEventError(PregelError):

@@ -29,8 +29,9 @@ from pregel.errors import (
 from pregel.names import check_executor, check_name
 from pregel.network import Network
 from pregel.node import Code, Field, Node, View
+from pregel.policy import Policy
 from pregel.text import show
-from pregel.types import START, Command, ExecutorName, Send
+from pregel.types import START, Command, ExecutorLike, Send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -247,7 +248,7 @@ def compile_channels(
     input_channels: str | Sequence[str],
     output_channels: str | Sequence[str],
     name: str,
-    executor: ExecutorName,
+    executor: ExecutorLike,
 ) -> Compiled:
     """Compile nodes and channels; see `Pregel`. Linear in nodes and subscriptions.
 
@@ -408,7 +409,7 @@ def check_flow(
 
 
 def compiled_node(
-    name: str, order: int, node: ChannelNode, fields: Mapping[str, Field], executor: ExecutorName, where: str
+    name: str, order: int, node: ChannelNode, fields: Mapping[str, Field], executor: ExecutorLike, where: str
 ) -> Node:
     """Return a node as the engine runs it."""
     return Node(
@@ -420,7 +421,8 @@ def compiled_node(
             guarded=tuple(fields[channel] for channel in node.reads if fields[channel].channel.guards),
             build=itemgetter(node.reads[0]) if node.bare else None,
         ),
-        executor=executor,
+        executor=executor if isinstance(executor, str) else "thread",
+        policy=None if isinstance(executor, str) else Policy(executor=executor),
         may_write=frozenset(write.channel for write in node.writes),
         metadata=node.metadata,
         consumes=tuple(

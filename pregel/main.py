@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from typing_extensions import TypeVar
 
-from pregel.config import merged_config, read_config, read_modes, read_on_failure, read_version
+from pregel.config import merged_config, read_config, read_control, read_modes, read_on_failure, read_version
 from pregel.errors import MissingCheckpointerError
 from pregel.lowlevel import compile_channels
+from pregel.observe import watched
 from pregel.persistence import UNSTORED, read_persistence
 from pregel.reporter import Audience
 from pregel.runtime import FRAME, numbered
-from pregel.session import Session
+from pregel.session import Session, off_loop, results
 from pregel.stateful import Stateful
 from pregel.types import Command, StreamPart
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pregel.channels.base import Channel
     from pregel.checkpoint.base import Checkpointer
     from pregel.config import RunConfig
+    from pregel.control import RunControl
     from pregel.door import Door
     from pregel.lowlevel import ChannelNode, NodeBuilder
     from pregel.network import Network
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from pregel.store.base import BaseStore
     from pregel.types import (
         Durability,
-        ExecutorName,
+        ExecutorLike,
         GroupCommit,
         Migration,
         OnBusy,
@@ -93,7 +95,7 @@ class Pregel(Stateful, Generic[ResultT]):
         input_channels: str | Sequence[str],
         output_channels: str | Sequence[str],
         name: str = "Pregel",
-        executor: ExecutorName = "thread",
+        executor: ExecutorLike = "thread",
         on_failure: OnFailure = "finish",
         checkpointer: Checkpointer | bool | None = None,
         store: BaseStore | None = None,
@@ -199,6 +201,7 @@ class Pregel(Stateful, Generic[ResultT]):
         on_busy: OnBusy | None = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
+        control: RunControl | None = None,
     ) -> ResultT:
         """Run the graph to its end.
 
@@ -215,6 +218,7 @@ class Pregel(Stateful, Generic[ResultT]):
             on_busy: What to do where another run has the thread: "reject" raises, "wait" waits.
             interrupt_before: Nodes before which the run stops; "*" for all.
             interrupt_after: Nodes after which it does.
+            control: Lets another thread ask the run to stop at the next barrier: `RunControl.request_drain`.
 
         Returns:
             A dict of the visible fields of the final state that have a value; where there is one bare output channel,
@@ -241,6 +245,7 @@ class Pregel(Stateful, Generic[ResultT]):
             on_failure,
             self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
             inside=True,
+            control=control,
         )
         if self._network.needs_loop:
             from pregel.drivers.bridge import run_async  # noqa: PLC0415 - only graphs with async nodes need a loop
@@ -261,6 +266,7 @@ class Pregel(Stateful, Generic[ResultT]):
         on_busy: OnBusy | None = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
+        control: RunControl | None = None,
     ) -> ResultT:
         """Run the graph to its end, on asyncio or trio; see `invoke`."""
         session = self._session(
@@ -270,6 +276,7 @@ class Pregel(Stateful, Generic[ResultT]):
             on_failure,
             self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after),
             inside=True,
+            control=control,
         )
         await session.acomplete()
         return self._result(session)
@@ -295,6 +302,7 @@ class Pregel(Stateful, Generic[ResultT]):
         on_busy: OnBusy | None = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
+        control: RunControl | None = None,
     ) -> Generator[Any, None, None]:
         """Run the graph and yield parts as they come.
 
@@ -319,6 +327,7 @@ class Pregel(Stateful, Generic[ResultT]):
             on_busy: See `invoke`.
             interrupt_before: See `invoke`.
             interrupt_after: See `invoke`.
+            control: See `invoke`.
 
         Yields:
             The parts, in the shape that `version` says.
@@ -328,7 +337,15 @@ class Pregel(Stateful, Generic[ResultT]):
         """
         stored = self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after)
         session, shape, takes = self._streamed(
-            input, config, context, on_failure, stored, stream_mode, subgraphs=subgraphs, version=version
+            input,
+            config,
+            context,
+            on_failure,
+            stored,
+            stream_mode,
+            subgraphs=subgraphs,
+            version=version,
+            control=control,
         )
         if self._network.needs_loop:
             from pregel.drivers.bridge import iterate_async  # noqa: PLC0415 - only graphs with async nodes need a loop
@@ -350,6 +367,7 @@ class Pregel(Stateful, Generic[ResultT]):
         on_busy: OnBusy | None = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
+        control: RunControl | None = None,
     ) -> AsyncGenerator[Any, None]:
         """Run the graph on asyncio or trio and yield parts as they come; see `stream`.
 
@@ -358,7 +376,15 @@ class Pregel(Stateful, Generic[ResultT]):
         """
         stored = self._persistence.for_run(self._network, durability, on_busy, interrupt_before, interrupt_after)
         session, shape, takes = self._streamed(
-            input, config, context, on_failure, stored, stream_mode, subgraphs=subgraphs, version=version
+            input,
+            config,
+            context,
+            on_failure,
+            stored,
+            stream_mode,
+            subgraphs=subgraphs,
+            version=version,
+            control=control,
         )
         return ashown_parts(session.aparts(), shape, takes)
 
@@ -373,12 +399,15 @@ class Pregel(Stateful, Generic[ResultT]):
         *,
         subgraphs: bool,
         version: StreamVersion,
+        control: RunControl | None,
     ) -> tuple[Session, Callable[[Emit], Any], Callable[[Emit], bool] | None]:
         """Return a run for a reader, what gives its parts their shape, and what says which he takes, if not all."""
         modes, tagged = read_modes(stream_mode)
         bare = "debug" not in modes and "messages" not in modes
         shape = shaper(tagged=tagged, subgraphs=subgraphs, bare=bare, version=read_version(version))
-        session = self._session(given, config, context, on_failure, persistence, modes=modes, subgraphs=subgraphs)
+        session = self._session(
+            given, config, context, on_failure, persistence, modes=modes, subgraphs=subgraphs, control=control
+        )
         return session, shape, Audience().takes if "messages" in modes else None
 
     def with_config(self, config: RunConfig | Mapping[str, Any]) -> Self:
@@ -433,6 +462,27 @@ class Pregel(Stateful, Generic[ResultT]):
         calls = [numbered(partial(self.ainvoke, each, config, **options)) for each in inputs]
         return await run_all_async(calls, limit, keep_errors=return_exceptions)
 
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Forget the results that are kept in the graph's cache; without one nothing happens.
+
+        Args:
+            nodes: The nodes whose results go; None for all nodes of this graph.
+
+        Raises:
+            InvalidConfigError: One is no node.
+        """
+        kept = results(self._persistence, None)
+        if kept is not None:
+            kept.clear(nodes)
+
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Forget the results that are kept in the graph's cache, on asyncio or trio; see `clear_cache`."""
+        kept = results(self._persistence, None)
+        if kept is not None and kept.blocking:
+            await off_loop(partial(kept.clear, nodes))
+        else:
+            self.clear_cache(nodes)
+
     def _session(
         self,
         given: Any,
@@ -444,6 +494,7 @@ class Pregel(Stateful, Generic[ResultT]):
         modes: tuple[str, ...] = (),
         subgraphs: bool = False,
         inside: bool = False,
+        control: RunControl | None = None,
     ) -> Session:
         """Return a run that has taken its input. Everything that a caller can get wrong is checked here.
 
@@ -454,7 +505,7 @@ class Pregel(Stateful, Generic[ResultT]):
         if frame is not None:
             config = frame[1].config if config is None else config
             context = frame[1].context if context is None else context
-        session = Session(
+        session = watched(Session)(
             self._network,
             read_config(config if self._config is None else merged_config(self._config, config)),
             context=self._read_context(context),
@@ -464,6 +515,7 @@ class Pregel(Stateful, Generic[ResultT]):
             subgraphs=subgraphs,
             around=frame,
             tells=inside,
+            control=read_control(control),
         )
         if session.place == "nowhere" and "checkpoints" in modes:
             raise MissingCheckpointerError(

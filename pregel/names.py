@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from pregel.errors import GraphDefinitionError, nearest
 from pregel.types import ExecutorName
 
-__all__ = ["check_executor", "check_name"]
+__all__ = ["check_concurrency", "check_executor", "check_name"]
 
 EXECUTORS: Final[tuple[str, ...]] = get_args(ExecutorName)
 # In streams of nested graphs these separate a node from its task, and one graph from the next.
@@ -30,13 +30,26 @@ def check_name(name: object, what: str = "a node", reserved: str = RESERVED_CHAR
             raise GraphDefinitionError(f"{what} can't be named {name!r}: {character!r} separates names in streams")
 
 
-def check_executor(executor: str, where: str) -> None:
+def check_executor(executor: Any, where: str) -> None:
     """Check where code shall run.
 
     Raises:
         GraphDefinitionError: There is no such executor.
     """
-    if executor not in EXECUTORS:
+    if isinstance(executor, str) or not callable(getattr(executor, "submit", None)):
+        if executor in EXECUTORS:
+            return
         raise GraphDefinitionError(
-            f"executor of {where} is 'inline' or 'thread', not {executor!r}.{nearest(executor, EXECUTORS)}"
+            f"executor of {where} is a concurrent.futures.Executor, 'inline' or 'thread', not {executor!r}."
+            f"{nearest(executor, EXECUTORS)}"
         )
+
+
+def check_concurrency(limit: Any, where: str) -> None:
+    """Check how many tasks of a node may run at once.
+
+    Raises:
+        GraphDefinitionError: It is no whole number of at least 1.
+    """
+    if type(limit) is not int or limit < 1:
+        raise GraphDefinitionError(f"max_concurrency of {where} is a whole number of at least 1, not {limit!r}")

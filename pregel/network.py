@@ -52,6 +52,8 @@ class Network:
     guarded: tuple[str, ...] = field(init=False)
     #: The nodes that are graphs with a history of their own, of which one run at a time can go on.
     once: frozenset[str] = field(init=False)
+    #: Whether some node limits how many of its tasks run at once.
+    limited: bool = field(init=False)
     #: Whether there are joins.
     joins: bool = field(init=False)
     #: Whether some join is live, so that it must be known where nodes can lead.
@@ -65,6 +67,8 @@ class Network:
         guarded = tuple(name for name in self.outputs if self.fields[name].channel.guards)
         object.__setattr__(self, "guarded", guarded)
         object.__setattr__(self, "once", frozenset(name for name, node in self.nodes.items() if node.once))
+        limited = any(node.max_concurrency is not None for node in self.nodes.values())
+        object.__setattr__(self, "limited", limited)
         object.__setattr__(self, "joins", any(node.joins for node in self.nodes.values()))
         live = any(join.leads is not None for node in self.nodes.values() for join in node.joins)
         object.__setattr__(self, "live", live)

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from pregel.channels.barrier import NamedBarrierValue
     from pregel.channels.base import Channel
     from pregel.managed import ManagedName
-    from pregel.types import ExecutorName
+    from pregel.policy import Policy
+    from pregel.types import ExecutorLike
 
 __all__ = ["EDITOR", "Branch", "Code", "Field", "Injection", "Join", "Node", "View", "join_name"]
 
 #: What a parameter of a node may be filled with.
-Injection = Literal["config", "writer", "runtime", "store", "optional_store"]
+Injection = Literal["config", "writer", "runtime", "store", "optional_store", "error"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +157,7 @@ class Node:
     defer: bool = False
     #: Other deferred nodes that can lead here: they run first.
     defer_after: frozenset[str] = frozenset()
-    executor: ExecutorName = "thread"
+    executor: ExecutorLike = "thread"
     #: The fields that its annotated result can update; None where it does not say.
     may_write: frozenset[str] | None = None
     #: Whether its annotations say that it may return None.
@@ -168,14 +169,29 @@ class Node:
     consumes: tuple[str, ...] = ()
     #: Whether it is a graph with a history of its own, of which one run at a time can go on.
     once: bool = False
+    #: What is to be done beside running it once, in place: attempts, timeouts, a cache, another process. None for most.
+    policy: Policy | None = None
+    #: How many of its tasks may run at once; None for no limit of its own.
+    max_concurrency: int | None = None
 
     #: Whether it can't run without an event loop.
     needs_loop: bool = field(init=False)
     #: Whether some of its code is awaited when there is an event loop.
     uses_loop: bool = field(init=False)
 
+    @property
+    def choices(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Where its commands, those of its error handler and its conditional edges may go; None for anywhere."""
+        handler = None if self.policy is None else self.policy.handler
+        handled = () if handler is None else (handler.destinations,)
+        return (self.destinations, *handled, *(branch.targets for branch in self.branches))
+
     def __post_init__(self) -> None:
-        codes = [self.code, *(branch.code for branch in self.branches)]
+        codes = [branch.code for branch in self.branches]
+        if self.policy is None or self.policy.executor is None:  # else it is awaited where the executor runs it
+            codes.append(self.code)
+        if self.policy is not None and self.policy.handler is not None:
+            codes.append(self.policy.handler.code)
         needs = any(code.call is None and code.acall is not None for code in codes)
         object.__setattr__(self, "needs_loop", needs)
         object.__setattr__(self, "uses_loop", any(code.acall is not None for code in codes))

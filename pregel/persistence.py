@@ -43,6 +43,8 @@ class Format:
     def __init__(self, network: Network, types: Callable[[], Iterable[type]]) -> None:
         self.network = network
         self.types = types
+        #: What tells the code of a node from that of others, by its name, once a cache has asked.
+        self.identities: dict[str, bytes] = {}
 
     @cached_property
     def codec(self) -> Codec:
@@ -72,6 +74,8 @@ class Persistence:
     migrations: tuple[Migration, ...] = ()
     #: Long-term memory.
     store: BaseStore | None = None
+    #: Where results of nodes are kept for later runs.
+    cache: Any = None
     #: The child graphs, by the node that runs them.
     children: Mapping[str, Any] = field(default_factory=dict)
 
@@ -228,6 +232,7 @@ def read_persistence(
     migrations: Migration | Sequence[Migration],
     store: Any,
     children: Mapping[str, Any],
+    cache: Any = None,
 ) -> Persistence:
     """Return what a graph's runs are stored with, checked.
 
@@ -249,6 +254,10 @@ def read_persistence(
                 f"store of graph {network.name!r} takes a BaseStore such as SqliteStore('memory.sqlite') or None, not "
                 f"{store!r}"
             )
+    if cache is not None:
+        from pregel.cache.results import read_cache  # noqa: PLC0415 - as above
+
+        read_cache(cache, network.name)
     several = (migrations,) if isinstance(migrations, Migration) else tuple(migrations)
     for each in several:
         if not isinstance(each, Migration):
@@ -267,6 +276,7 @@ def read_persistence(
         read_breakpoints(network, interrupt_before, interrupt_after),
         several,
         store,
+        cache,
         children,
     )
 

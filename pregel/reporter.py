@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pregel.channels.base import MISSING, Overwrite
-from pregel.task import Writes, make
+from pregel.task import Cached, Writes, make
 from pregel.text import shortened
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ __all__ = [
 
 #: The key under which a result or a part says why the run stopped.
 INTERRUPT = "__interrupt__"
+#: The key under which a part of the updates says more about a task.
+METADATA = "__metadata__"
 
 ERROR_LIMIT = 2_000  # characters of an error in a part
 
@@ -244,7 +246,8 @@ class Reporter:
                 emitted = tuple(self.speech.brought(task, brought, values))
             if self.updates:
                 seen = shaped([pair for pair in outcome.updates if pair[0] in visible])
-                emitted += (make(Emit, ("updates", {name: seen}, self._namespace, step, task)),)
+                told = {name: seen, METADATA: {"cached": True}} if type(outcome) is Cached else {name: seen}
+                emitted += (make(Emit, ("updates", told, self._namespace, step, task)),)
             if self.follows:
                 ended["result"] = shaped(outcome.updates)
         elif isinstance(outcome, tuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pregel.channels.base import MISSING
 from pregel.errors import (
+    AttemptRevokedError,
     GraphInterrupt,
     InvalidResumeError,
     MissingCheckpointerError,
@@ -21,20 +22,25 @@ from pregel.types import START, Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    from pregel.control import RunControl
     from pregel.reporter import Emit, Speech
     from pregel.task import Task
-    from pregel.types import Breakpoint, StreamWriter
+    from pregel.types import Breakpoint, NodeError, StreamWriter
 
 __all__ = [
     "FRAME",
+    "AttemptToken",
     "Frame",
+    "Quiet",
     "Run",
     "Runtime",
     "Token",
     "current_frame",
     "get_runtime",
     "interrupt",
+    "is_read",
     "message_writer",
     "numbered",
     "runtime_of",
@@ -66,10 +72,53 @@ class Runtime(Generic[ContextT]):
     #: The state of the last barrier, to be read: every field of the graph that has a value, also where the node was
     #: given the argument of a `Send` in its place.
     state: Mapping[str, Any] = field(default_factory=dict)
+    #: The number of this attempt at the task, from 1; a run that goes on after a crash counts anew.
+    attempt: int = 1
+    token: Token | None = field(default=None, repr=False, compare=False)
+    beat: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The `task_id`, by the name of what it is for; all attempts at a task have the same."""
+        return self.task_id
+
+    def cancelled(self) -> bool:
+        """Return whether nobody waits for this code any more: its attempt was given up, or the run was left.
+
+        Sync code that takes long asks now and then, for nothing else can end it early.
+        """
+        return self.token is not None and self.token.cancelled()
+
+    def heartbeat(self) -> None:
+        """Give a sign of life: an idle timeout begins anew.
+
+        Raises:
+            AttemptRevokedError: The attempt was given up.
+        """
+        if self.beat is not None:
+            self.beat()
 
 
 def ignore(payload: Any) -> None:
     """Take what a node writes to a stream that nobody asked for."""
+
+
+class Quiet:
+    """Takes what a node writes to a stream that nobody asked for, as a sign of life."""
+
+    __slots__ = ("beat",)
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        self.beat = beat
+
+    def __call__(self, _payload: Any) -> None:
+        """Take what is written."""
+        self.beat()
+
+
+def is_read(writer: StreamWriter) -> bool:
+    """Return whether somebody reads what is written there."""
+    return writer is not ignore and type(writer) is not Quiet
 
 
 class Token:
@@ -79,19 +128,109 @@ class Token:
         outer: The token of the run inside whose task this one takes place.
     """
 
-    __slots__ = ("_cancelled", "_outer")
+    __slots__ = ("_cancelled", "_outer", "_watchers")
+
+    #: Whether something of the same task may have been done and stored by an earlier attempt.
+    repeats = False
 
     def __init__(self, outer: Token | None = None) -> None:
         self._cancelled = False
         self._outer = outer
+        self._watchers: list[Callable[[], None]] | None = None
 
     def cancel(self) -> None:
         """Say that the run is left, and with it the runs inside it."""
         self._cancelled = True
+        for call in tuple(self._watchers or ()):
+            call()
 
     def cancelled(self) -> bool:
         """Return whether this run, or one around it, was left."""
         return self._cancelled or (self._outer is not None and self._outer.cancelled())
+
+    def attempts(self) -> Iterator[AttemptToken]:
+        """Yield the attempts that this run is a part of, the innermost first."""
+        token: Token | None = self
+        while token is not None:
+            if isinstance(token, AttemptToken):
+                yield token
+            token = token._outer  # noqa: SLF001 - of the same class
+
+    def check(self) -> None:
+        """Check that the attempts this run is a part of still count.
+
+        Raises:
+            AttemptRevokedError: One was given up.
+        """
+        if any(token.revoked for token in self.attempts()):
+            raise AttemptRevokedError(
+                "this code goes on in an attempt that was given up: it took too long, or failed while a part of it "
+                "still ran. Nothing of it counts any more. Code that takes long asks runtime.cancelled() and ends"
+            )
+
+    def watch(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Call something when the run is left, on any thread, or at once where it was; return what undoes that."""
+        chain: list[list[Callable[[], None]]] = []
+        token: Token | None = self
+        while token is not None:
+            if token._watchers is None:  # noqa: SLF001 - of the same class, here and below
+                token._watchers = []  # noqa: SLF001
+            token._watchers.append(call)  # noqa: SLF001
+            chain.append(token._watchers)  # noqa: SLF001
+            token = token._outer  # noqa: SLF001
+        if self.cancelled():
+            call()
+
+        def undo() -> None:
+            for watchers in chain:
+                watchers.remove(call)
+
+        return undo
+
+
+class AttemptToken(Token):
+    """Whether one attempt at a task still counts. Only tasks whose node has a policy have one.
+
+    Args:
+        outer: The token of the run.
+        repeats: Whether it is not the first attempt.
+        hold: Lets one thread at a time past: a lock.
+    """
+
+    __slots__ = ("_after", "_hold", "repeats", "revoked")
+
+    def __init__(self, outer: Token, *, repeats: bool, hold: AbstractContextManager[Any]) -> None:
+        super().__init__(outer)
+        self.repeats = repeats
+        self.revoked = False
+        self._hold = hold
+        self._after: list[Callable[[], None]] = []
+
+    def revoke(self) -> None:
+        """Say that nothing counts any more that the attempt does from now on."""
+        self.revoked = True
+        self.cancel()
+
+    def settle(self) -> None:
+        """Wait for what the attempt was storing when it was revoked, and clear up after it."""
+        with self._hold:
+            while self._after:
+                self._after.pop()()
+
+    def after(self, call: Callable[[], None]) -> None:
+        """Clear up in this way if the attempt is revoked."""
+        self._after.append(call)
+
+    def within(self, call: Callable[[], Any]) -> Any:
+        """Call something that must not happen once the attempt is revoked, nor while that is settled.
+
+        Raises:
+            AttemptRevokedError: It is revoked.
+        """
+        with self._hold:
+            self.check()
+            around = next(self._outer.attempts(), None)  # type: ignore[union-attr]  # it is a part of a run
+            return call() if around is None else around.within(call)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +246,9 @@ class Run:
     last_step: int
     #: How many tasks may run at once.
     max_concurrency: int | None = None
+    #: Gives tasks their turns: `pregel.drivers.limits.Limits`; and whether they need one.
+    limits: Any = None
+    limited: bool = False
     #: Where a node's stream writer puts its parts.
     writer: StreamWriter = ignore
     #: The graphs and tasks around this run, outermost first; empty for a run of its own.
@@ -120,6 +262,8 @@ class Run:
     #: Whether this run is a node of another graph, which its commands can address.
     is_node: bool = False
     token: Token = field(default_factory=Token)
+    #: Asks the run, and those inside it, to stop at a barrier.
+    control: RunControl | None = None
     #: The answers to what tasks of the run and of runs inside it ask, by `Interrupt.id`; None where nothing is stored,
     #: so that nothing can wait for an answer.
     answers: Mapping[str, Any] | None = None
@@ -133,6 +277,16 @@ class Run:
     store: Any = None
     #: How messages are told; None where nobody reads them. Who reads them has set `publish`.
     speech: Speech | None = None
+    #: Keeps results of nodes for later runs: a `pregel.cache.results.Results`, of which the core knows nothing.
+    cache: Any = None
+    #: For one attempt at a task: takes what the node returned, if it asked nothing; None where nobody keeps it.
+    keeps: list[Any] | None = None
+    #: For one attempt at a task: its number, what takes its signs of life, and what an error handler is to handle.
+    attempt: int = 1
+    beat: Callable[[], None] | None = None
+    failure: NodeError | None = None
+    #: Is told of supersteps and tasks: a `pregel.watch.Watch`, of which the core knows nothing; None for most runs.
+    watch: Any = None
 
     def task_id(self, task: Task) -> str:
         """Return a task's id with the path to its run: unique in the outermost run."""
@@ -187,7 +341,19 @@ def runtime_of(task: Task, run: Run, values: dict[str, Any]) -> Runtime[Any]:
     """Return what a task's code may ask for."""
     task_id = run.task_id(task) if run.thread is None else f"{run.thread}|{run.task_id(task)}"
     state = MappingProxyType(values)
-    return Runtime(run.context, run.writer, run.config, task.node.name, task.step, task_id, run.store, state)
+    return Runtime(
+        run.context,
+        run.writer,
+        run.config,
+        task.node.name,
+        task.step,
+        task_id,
+        run.store,
+        state,
+        run.attempt,
+        run.token,
+        run.beat,
+    )
 
 
 def store_of(task: Task, run: Run) -> Any:
@@ -230,7 +396,8 @@ def message_writer() -> Callable[[Any], None] | None:
     task, run, *_ = current_frame()
     speech, publish = run.speech, run.publish
     if speech is None or is_quiet(speech.tags):
-        return None
+        beat = run.beat  # whether a node is idle must not depend on whether somebody reads it
+        return None if beat is None else lambda _piece: beat()
     return lambda piece: publish(speech.part(Told, piece, task))  # type: ignore[misc]  # set wherever somebody reads
 
 
@@ -254,6 +421,7 @@ def interrupt(value: Any, response_schema: Any = None) -> Any:
         OutsideTaskError: No task runs this code.
     """
     task, run, _, asked, _ = current_frame()
+    run.token.check()
     if run.answers is None:
         raise MissingCheckpointerError(
             f"node {task.node.name!r} calls interrupt, and its graph runs without a checkpointer, so that no later run "

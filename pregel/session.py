@@ -13,6 +13,7 @@ from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 from pregel.callbacks import LANGCHAIN, for_tasks, is_message, listened, offer, offered
 from pregel.channels.base import MISSING
+from pregel.drivers.limits import TURN, Limits
 from pregel.drivers.sync import SyncDriver
 from pregel.errors import (
     ConcurrentRunError,
@@ -27,7 +28,7 @@ from pregel.errors import (
 from pregel.node import EDITOR
 from pregel.persistence import UNSTORED, Address, Persistence, read_address, saver_of
 from pregel.reporter import INTERRUPT, Emit, Speech
-from pregel.runtime import FRAME, Run, Token, ignore
+from pregel.runtime import FRAME, Quiet, Run, Token, is_read
 from pregel.superstep import Superstep
 from pregel.task import Task
 from pregel.writes import interpret
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pregel.checkpoint.recorder import Recorder
     from pregel.commands import Command
     from pregel.config import RunOptions
+    from pregel.control import RunControl
     from pregel.drivers.sync import Inbox
     from pregel.network import Network
     from pregel.opening import Opening
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from pregel.types import Command as Resume
     from pregel.types import OnFailure
 
-__all__ = ["Session"]
+__all__ = ["Session", "off_loop", "results"]
 
 #: Seconds between two looks at whether a thread is free.
 PATIENCE: Final = 0.02
@@ -71,6 +73,7 @@ class Session:
         tells: Whether its parts go where that task's parts go.
         journal: Where the run is a node of another graph, and so can send commands to it: the fields whose updates
             are written down.
+        control: Asks the run to stop.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Session:
         around: Frame | None = None,
         tells: bool = True,
         journal: Collection[str] | None = None,
+        control: RunControl | None = None,
     ) -> None:
         self.network = network
         self.options = options
@@ -94,6 +98,8 @@ class Session:
         self.reads = "custom" in modes or "messages" in modes or subgraphs
         self.custom = "custom" in modes
         self.place = placed(persistence, options, around, network.name)
+        outer = None if around is None else around[1].limits
+        limits = Limits(options.max_concurrency, outer, None if around is None else TURN.get())
         self.run = Run(
             options.config,
             context,
@@ -106,8 +112,12 @@ class Session:
             # A run inside a task that was cancelled must not begin anything either, whoever reads its parts.
             token=Token(None if around is None else around[1].token),
             store=persistence.store,
+            cache=results(persistence, around if self.place != "root" else None),
+            limits=limits,
+            limited=limits.slots is not None or network.limited,
         )
         if around is not None:
+            around[1].token.check()
             self.enter(around, tells=tells)
             modes = self.run.nested_modes if tells else modes
         if self.offers:
@@ -118,8 +128,12 @@ class Session:
             speech = Speech(given["metadata"], tuple(given["tags"] or ()), self.run.namespace, is_message)
             self.run = replace(self.run, speech=speech)
         if around is not None and tells and self.place != "root" and around[1].publish is not None:
-            self.connect(around[1].publish, custom=around[1].writer is not ignore)
+            self.connect(around[1].publish, custom=is_read(around[1].writer))
         stored = self.place in {"root", "child", "remembers"}
+        if control is None and around is not None and self.place != "root":
+            control = around[1].control
+        if control is not None:
+            self.run = replace(self.run, control=control)
         self.machine = Superstep(
             network,
             limit=options.recursion_limit,
@@ -128,6 +142,7 @@ class Session:
             namespace=self.run.namespace,
             journal=journal,
             breakpoints=persistence.breakpoints,
+            drains=None if control is None or not (stored or around is None) else partial(drain_requested, control),
             config_of=self.config_of if stored else None,
             speech=speech,
         )
@@ -204,7 +219,7 @@ class Session:
             ),
             answers=opening.answers,
             thread=claim.thread_id,
-            recorder=self.recorder,
+            recorder=self.storing(),
         )
         return opening, found
 
@@ -215,9 +230,10 @@ class Session:
             ConcurrentRunError: The graph has a history of its own, and another run of it is going on from it.
         """
         outer = self.around[1]  # type: ignore[index]  # a run inside a task has one
-        claim: Claim = outer.recorder.claim
+        around: Recorder = outer.recorder.recorder
+        claim = around.claim
         remembers = self.place == "remembers"
-        namespace = (*outer.recorder.namespace, self.label_remembered if remembers else self.label)
+        namespace = (*around.namespace, self.label_remembered if remembers else self.label)
         if remembers:
             if namespace in claim.busy:
                 raise ConcurrentRunError(
@@ -226,16 +242,17 @@ class Session:
                     "on from? Compile it with checkpointer=None, or run it once"
                 )
             claim.busy.add(namespace)
+        if remembers or any(token.repeats for token in self.run.token.attempts()):
             claim.flush()  # an earlier run of it may still be on its way to the store
-        opening = self.opening(claim, namespace, around=outer.recorder)
+        opening = self.opening(claim, namespace, around=around)
         opening.answers = dict(outer.answers or {})
         earlier = claim.remembered.get(namespace)
         if earlier is None:
             commands = opening.enter(updates, self.owner, remembers=remembers)
         else:
             self.recorder = earlier
-            commands = earlier.go_on(self.machine, updates, outer.recorder, self.owner)
-        self.run = replace(self.run, answers=opening.answers, thread=outer.thread, recorder=self.recorder)
+            commands = earlier.go_on(self.machine, updates, around, self.owner)
+        self.run = replace(self.run, answers=opening.answers, thread=outer.thread, recorder=self.storing())
         self.count_steps()
         return commands
 
@@ -258,6 +275,17 @@ class Session:
         )
         return Opening(self.network, self.persistence, claim, self.recorder, self.machine)
 
+    def storing(self) -> Any:
+        """Return what stores the run's commits: in an attempt that may be given up, only as long as that counts."""
+        attempts = [*self.run.token.attempts()]
+        if not attempts:
+            return self.recorder
+        from pregel.checkpoint.recorder import AttemptRecorder  # noqa: PLC0415 - few runs are inside an attempt
+
+        for token in attempts:
+            token.after(self.forget)
+        return AttemptRecorder(self.recorder, attempts[0])  # type: ignore[arg-type]  # set by now
+
     def count_steps(self) -> None:
         """Say which superstep is the last one that may run."""
         if self.run.last_step != self.machine.last_step:  # as it is in the first run of a thread
@@ -276,6 +304,8 @@ class Session:
         name = task.id.rpartition(":")[2]
         self.label = f"{name}:{task.id}" + (f":{number}" if number else "")
         self.label_remembered = name + (f":{number}" if number else "")
+        if outer.beat is not None:
+            self.run = replace(self.run, beat=outer.beat, writer=Quiet(outer.beat))
         if self.place == "root":
             return
         label = self.label
@@ -304,7 +334,8 @@ class Session:
         config, speech = self.run.config, self.run.speech
         if speech is not None and LANGCHAIN in sys.modules:
             config = listened(config, publish, speech)
-        self.run = replace(self.run, publish=publish, writer=write if custom else ignore, config=config)
+        writer = write if custom else self.run.writer
+        self.run = replace(self.run, publish=publish, writer=writer, config=config)
 
     # -- performing --------------------------------------------------------------------------------------------------
 
@@ -366,6 +397,8 @@ class Session:
         """Store what is still to be stored, and let the thread go."""
         if self.claim is not None:
             self.claim.close()
+        elif self.recorder is not None and any(token.revoked for token in self.run.token.attempts()):
+            return  # see `forget`
         elif self.recorder is not None:
             recorder, claim = self.recorder, self.recorder.claim
             claim.busy.discard(recorder.namespace)
@@ -373,6 +406,17 @@ class Session:
                 recorder.discard()
             elif self.place == "remembers" and recorder.latest is not None:
                 claim.remembered[recorder.namespace] = recorder
+
+    def forget(self) -> None:
+        """Let go of what is held by a run inside an attempt that was given up, and store nothing more of it."""
+        recorder: Recorder = self.recorder  # type: ignore[assignment]  # set where this is asked for
+        if self.claim is not None:
+            self.claim.close()
+            return
+        claim = recorder.claim
+        claim.busy.discard(recorder.namespace)
+        if claim.remembered.get(recorder.namespace) is not recorder:
+            recorder.discard()
 
     async def aclose(self) -> None:
         """Do so without holding up the event loop, whatever is cancelled meanwhile."""
@@ -507,6 +551,23 @@ def is_elsewhere(persistence: Persistence, options: RunOptions, outer: Run) -> b
         None,
         outer.thread,
     }
+
+
+def results(persistence: Persistence, around: Frame | None) -> Any:
+    """Return what keeps the results of a graph's nodes: its own cache, or that of the run around it; None for none."""
+    cache = persistence.cache
+    if cache is None and around is not None and around[1].cache is not None:
+        cache = around[1].cache.cache
+    if cache is None or persistence.format is None:
+        return None
+    from pregel.cache.results import Results  # noqa: PLC0415 - graphs without a cache do not load it
+
+    return Results(cache, persistence.format)
+
+
+def drain_requested(control: RunControl) -> bool:
+    """Return whether a run was asked to stop."""
+    return control.drain_requested
 
 
 def nothing_stored(graph: str, thread_id: str, command: Resume[Any] | None) -> PregelError:

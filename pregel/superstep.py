@@ -80,6 +80,7 @@ class Superstep:
         namespace: The path to this graph, for what it emits.
         journal: For a node of another graph: the fields whose updates are written down for that one.
         breakpoints: The nodes before which, and those after which the run stops.
+        drains: Says whether the run is to stop at the next barrier, wherever that is; asked when something is due.
         config_of: Where the run is stored: gives the config that names the checkpoint of a superstep.
         speech: Where somebody reads messages: how they are told.
     """
@@ -87,6 +88,7 @@ class Superstep:
     __slots__ = (
         "_before",
         "_breaks",
+        "_drains",
         "_edits",
         "_emits",
         "_errors",
@@ -107,6 +109,7 @@ class Superstep:
         "_results",
         "_rows",
         "_stays",
+        "_stops",
         "_stored",
         "_tasks",
         "_tells",
@@ -130,6 +133,7 @@ class Superstep:
         namespace: tuple[str, ...] = (),
         journal: Collection[str] | None = None,
         breakpoints: tuple[frozenset[str], frozenset[str]] | None = None,
+        drains: Callable[[], bool] | None = None,
         config_of: Callable[[int], Mapping[str, Any]] | None = None,
         speech: Speech | None = None,
     ) -> None:
@@ -140,6 +144,8 @@ class Superstep:
         #: Whether commits are asked for.
         self._stored = config_of is not None
         self._breaks = breakpoints
+        self._drains = drains
+        self._stops = breakpoints is not None or drains is not None
         self._journaled = None if journal is None else frozenset(journal)
         #: The updates of the journaled fields, in the order of application; those of the input left out.
         self.journal: list[tuple[str, Any]] = []
@@ -263,6 +269,10 @@ class Superstep:
         if not self._tasks:
             return emitted + self._end()
         rest = self._open(self._tasks, outcomes)
+        if rest and self._drains is not None and self._drains():  # nothing is begun, and nothing that is stored is lost
+            drain = Breakpoint("drain", tuple(dict.fromkeys(task.node.name for task in rest)))
+            self.pauses = (drain, *self._open_questions())
+            return emitted + self._pause()
         if rest:
             return (*emitted, *self._begun(rest), make(RunTasks, (rest,)))
         return emitted + (self._pause() if self._paused else self._barrier())
@@ -428,7 +438,7 @@ class Superstep:
             twice = self._twice(tasks)
             if twice is not None:
                 return last + self._torn(twice)
-        pause = self._breakpoint(tasks) if self._breaks is not None and tasks and not self._edits else None
+        pause = self._breakpoint(tasks) if self._stops and tasks and not self._edits else None
         if self._stored:
             self.standing = standing = Standing(tasks, self._held, self._heard.copy(), self._kept, pause)
             last = self._committed(changed, before, standing, journal, last)
@@ -518,14 +528,17 @@ class Superstep:
 
     def _breakpoint(self, tasks: Sequence[Task]) -> Breakpoint | None:
         """Return why the run stops here, if it does."""
-        before, after = self._breaks  # type: ignore[misc]
-        ended = tuple(dict.fromkeys(task.node.name for task in self._tasks if task.node is not self._network.start))
-        past = tuple(name for name in ended if name in after or "*" in after)
-        if past:
-            return Breakpoint("after", past)
         coming = tuple(dict.fromkeys(task.node.name for task in tasks))
-        stops = tuple(name for name in coming if name in before or "*" in before)
-        return Breakpoint("before", stops) if stops else None
+        if self._breaks is not None:
+            before, after = self._breaks
+            ended = dict.fromkeys(task.node.name for task in self._tasks if task.node is not self._network.start)
+            past = tuple(name for name in ended if name in after or "*" in after)
+            if past:
+                return Breakpoint("after", past)
+            stops = tuple(name for name in coming if name in before or "*" in before)
+            if stops:
+                return Breakpoint("before", stops)
+        return Breakpoint("drain", coming) if self._drains is not None and self._drains() else None
 
     def _pause(self) -> tuple[Command, ...]:
         """Finish a run that waits for answers, or stops at a breakpoint."""
@@ -534,10 +547,14 @@ class Superstep:
         if self.pauses:
             emitted = self._tells.paused(self.pauses, self.step, None)
         else:
-            self.pauses = tuple(reason for place in sorted(self._paused) for reason in self._paused[place])
+            self.pauses = self._open_questions()
         if self._tells.values:
             emitted += (self._tells.state(self.values, self.step, self.pauses),)
         return (*emitted, Finish())
+
+    def _open_questions(self) -> Reasons:
+        """Return why tasks are paused, in their order."""
+        return tuple(reason for place in sorted(self._paused) for reason in self._paused[place])
 
     def _keep(self, results: Sequence[Writes], changed: dict[str, Any]) -> None:
         """Keep what outputs hold that are about to be cleared, until one of them is written again."""

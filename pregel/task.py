@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pregel.node import Node
     from pregel.types import Command, Send
 
-__all__ = ["Task", "Writes", "make"]
+__all__ = ["Cached", "Handled", "Task", "Writes", "make"]
 
 #: Makes a named tuple from its fields, in half the time of calling its class: `make(Task, (node, step, place, arg))`.
 #: For what is made once a task.
@@ -58,3 +58,15 @@ class Writes(NamedTuple):
     sends: tuple[Send, ...] = ()
     #: Commands for the graph around this one.
     escapes: tuple[Command[Any], ...] = ()
+
+
+class Handled(Writes):
+    """What the error handler of a task that failed asks for: joins that wait for its node do not hear of it."""
+
+    __slots__ = ()
+
+
+class Cached(Writes):
+    """What a task asks for whose node did not run: an earlier result stands for it."""
+
+    __slots__ = ()

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 from pregel.channels.base import MISSING, Overwrite
 from pregel.lazy import lazily
+from pregel.transient import default_retry_on
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+    from datetime import timedelta
+
     from pregel.runtime import interrupt
 
 __all__ = [
     "END",
     "START",
     "Breakpoint",
+    "CachePolicy",
     "Command",
     "Durability",
+    "ExecutorLike",
     "ExecutorName",
     "GroupCommit",
     "Interrupt",
     "Migration",
+    "NodeError",
     "OnBusy",
     "OnFailure",
     "Overwrite",
     "PregelTask",
+    "RetryPolicy",
     "Send",
     "StateSnapshot",
     "StateUpdate",
@@ -33,6 +41,8 @@ __all__ = [
     "StreamPart",
     "StreamVersion",
     "StreamWriter",
+    "TimeoutPolicy",
+    "default_retry_on",
     "interrupt",
 ]
 
@@ -46,6 +56,8 @@ StreamMode = Literal["values", "updates", "custom", "messages", "tasks", "checkp
 StreamVersion = Literal["v1", "v2"]
 #: Where a node's code runs: in the thread of the run, or in a worker thread.
 ExecutorName = Literal["inline", "thread"]
+#: The same, or what runs it somewhere else.
+ExecutorLike: TypeAlias = "ExecutorName | Executor"
 #: What happens to the siblings of a task that failed.
 OnFailure = Literal["finish", "cancel"]
 #: When what a run does is stored: before the next superstep starts, in groups while the run goes on, or at its end.
@@ -117,9 +129,10 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """Why a run stopped that nobody asked anything: `interrupt_before` or `interrupt_after` names these nodes."""
+    """Why a run stopped that asks nothing: `interrupt_before` or `interrupt_after` names these nodes, or it drained."""
 
-    when: Literal["before", "after"]
+    #: "drain" where its `RunControl` asked it to stop; the nodes are those that would have run next.
+    when: Literal["before", "after", "drain"]
     nodes: tuple[str, ...]
 
 
@@ -190,6 +203,69 @@ class Migration:
     nodes: Mapping[str, str] = field(default_factory=dict)
     state: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """When a node that failed is tried again, and how long it waits before.
+
+    The wait after the n-th failure is `initial_interval * backoff_factor ** (n - 1)` seconds, at most `max_interval`.
+
+    Args:
+        initial_interval: The first wait, in seconds.
+        backoff_factor: What each wait is multiplied by to give the next.
+        max_interval: No wait is longer, in seconds.
+        max_attempts: How many attempts there are, the first one among them.
+        jitter: Whether waits differ by up to a quarter from task to task, so that what failed together does not come
+            again together. The same task waits as long each time it is run.
+        retry_on: The exceptions after which there is another attempt, as a class, a tuple, or a function that says
+            whether there is.
+    """
+
+    initial_interval: float = 0.5
+    backoff_factor: float = 2.0
+    max_interval: float = 128.0
+    max_attempts: int = 3
+    jitter: bool = True
+    retry_on: type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool] = default_retry_on
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutPolicy:
+    """How long one attempt at a node may take; None is for ever.
+
+    Args:
+        run_timeout: From its beginning to its end, in seconds.
+        idle_timeout: From one sign of life to the next, in seconds: `runtime.heartbeat()`, a part that it writes to a
+            stream, or a token of a model.
+    """
+
+    run_timeout: float | timedelta | None = None
+    idle_timeout: float | timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """When the result of an earlier run of a node stands for another one.
+
+    Args:
+        key_func: Gives what tells inputs apart from what the node is given; None for all of that.
+        ttl: How long a result may be used, in seconds; None for ever.
+    """
+
+    key_func: Callable[[Any], Any] | None = None
+    ttl: float | None = None
+
+
+class NodeError(NamedTuple):
+    """Why an error handler runs: given to its parameter `error`."""
+
+    #: The node that failed.
+    node: str
+    #: What its last attempt raised.
+    error: Exception
+    #: How many attempts there were.
+    attempts: int
 
 
 # Where LangGraph has it; its home needs this module.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pregel.runtime import Run
     from pregel.task import Task
 
-__all__ = ["admit", "destinations", "fault", "interpret", "prepared"]
+__all__ = ["admit", "destinations", "fault", "interpret", "prepared", "storable"]
 
 # The interpreter shares objects of these types: being the same object says nothing about where they come from.
 SHARED_BY_INTERPRETER = (int, float, complex, str, bytes, tuple, frozenset, type(None), Enum)
@@ -172,6 +172,29 @@ def interpret(result: Any, network: Network, task: Task, given: Any, run: Run) -
                 )
             updates.append((name, admit(field, value, network, where, InvalidUpdateError, ids)))
     return Writes(tuple(updates), tuple(goto), tuple(sends), tuple(escapes))
+
+
+def storable(result: Any, network: Network, node: Node) -> list[Command[Any]] | None:
+    """Return a node's result as commands that make the same when they are given in its place, and hold nothing else.
+
+    Args:
+        result: What the node returned; `interpret` has found it right.
+        network: The graph.
+        node: The node.
+
+    Returns:
+        None where a command is for the graph around this one.
+    """
+    where = f"node {node.name!r} of graph {network.name!r}"
+    commands: list[Command[Any]] = []
+    for item in parts(result, network, node, where):
+        if not isinstance(item, Command):
+            commands.append(Command(update=list(item)))
+        elif item.graph is not None:
+            return None
+        else:
+            commands.append(Command(update=list(command_updates(item, network, where)), goto=item.goto))
+    return commands
 
 
 def gives_back(value: Any, given: Any, name: str) -> bool:

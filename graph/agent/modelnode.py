@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from anyio import from_thread
 
@@ -79,6 +79,9 @@ class ModelNode:
     local: frozenset[str] | None
     folding: frozenset[str]
     router: Router | None
+
+    #: By this a trace knows that the graph of this node is an agent.
+    is_of_agent: ClassVar[bool] = True
 
     @property
     def forms(self) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:

@@ -18,6 +18,7 @@ from pregel.graph.agent.results import answer, answers_as_updates
 from pregel.graph.agent.tools import as_tool, tools_by_name
 from pregel.graph.agent.turns import answer_to, last_turn, pending_calls, plain
 from pregel.graph.agent.wrappers import acall_wrapped, call_wrapped, read_wrappers
+from pregel.observe import TRACING
 from pregel.runtime import FRAME, Runtime, current_frame, get_runtime
 from pregel.text import show
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pregel.graph.agent.handling import HandleToolErrors
     from pregel.graph.agent.results import Answer
     from pregel.graph.agent.tooltype import Tool
+    from pregel.graph.agent.traced import TracedTool
     from pregel.graph.messages import ToolCall
     from pregel.runtime import Frame
 
@@ -280,9 +282,14 @@ class Raised:
         self.error = error
 
 
-def tool_of(request: ToolCallRequest) -> Tool | None:
+def tool_of(request: ToolCallRequest) -> Tool | TracedTool | None:
     """Return the tool of a request, to which a wrapper may have given another one."""
-    return None if request.tool is None else as_tool(request.tool)
+    tool = None if request.tool is None else as_tool(request.tool)
+    if tool is None or TRACING.tracer is None:
+        return tool
+    from pregel.graph.agent.traced import TracedTool  # noqa: PLC0415 - nothing of OpenTelemetry is loaded before
+
+    return TracedTool(tool, request.tool_call)
 
 
 def runtime_of(request: ToolCallRequest) -> ToolRuntime[Any, Any]:

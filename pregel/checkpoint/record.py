@@ -17,7 +17,7 @@ from pregel.channels.base import MISSING, Overwrite
 from pregel.channels.keyed import DELETE
 from pregel.errors import DecodeError
 from pregel.plan import Due
-from pregel.task import Writes
+from pregel.task import Handled, Writes
 from pregel.types import Breakpoint, Command, Interrupt, Send
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SOURCES: Final = ("loop", "input", "update", "fork")
     OWNER,
 ) = range(15)
 PLAIN, OVERWRITE, KEYS, WHOLE = range(4)
-DONE, FAILED, PAUSED = range(3)
+DONE, FAILED, PAUSED, HANDLED = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def pack_task(outcome: Outcome, answers: Mapping[str, Any], codec: Codec) -> byt
     """
     body: Any
     if isinstance(outcome, Writes):
-        kind = DONE
+        kind = HANDLED if type(outcome) is Handled else DONE
         body = [
             [update(*pair, codec) for pair in outcome.updates],
             list(outcome.goto),
@@ -239,9 +239,9 @@ def unpack_task(data: bytes, codec: Codec) -> TaskRecord:
     try:
         kind, body, kept = msgpack.unpackb(data)
         outcome: Any = body
-        if kind == DONE:
+        if kind in {DONE, HANDLED}:
             updates, goto, sends, escapes = body
-            outcome = Writes(
+            outcome = (Handled if kind == HANDLED else Writes)(
                 tuple(unupdate(each, codec) for each in updates),
                 tuple(goto),
                 tuple(unsend(each, codec) for each in sends),

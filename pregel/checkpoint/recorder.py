@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
     from pregel.commands import Command
     from pregel.network import Network
     from pregel.node import Field
+    from pregel.runtime import AttemptToken
     from pregel.superstep import Superstep
 
-__all__ = ["Recorder"]
+__all__ = ["AttemptRecorder", "Recorder"]
 
 # What reading a field costs beyond its value may grow to so many times that before the whole value is written again.
 GROWTH: Final = 2
@@ -338,6 +340,11 @@ class Recorder:
         place = (self.claim.branch, self.namespace, step, name)
         return TaskRow(*place, seal(payload, self.claim.origin, *place))
 
+    @property
+    def recorder(self) -> Recorder:
+        """Itself: what stands behind an `AttemptRecorder`."""
+        return self
+
     def root(self) -> Recorder:
         """Return the recorder of the outermost graph."""
         return self if self.around is None else self.around.root()
@@ -408,6 +415,46 @@ class Recorder:
     def discard(self) -> None:
         """Forget what a run that writes at its end would write: what it came to is in the hands of the graph around."""
         self.claim.pending.pop(self, None)
+
+
+class AttemptRecorder:
+    """Stores what a graph commits inside an attempt at a task, as long as that counts.
+
+    Args:
+        recorder: Stores it.
+        attempt: The innermost attempt around the graph.
+    """
+
+    def __init__(self, recorder: Recorder, attempt: AttemptToken) -> None:
+        self.recorder = recorder
+        self.attempt = attempt
+        self.claim = recorder.claim
+        self.namespace = recorder.namespace
+        self.blocking = recorder.blocking
+
+    def commit(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
+        """Do as `Recorder.commit`.
+
+        Raises:
+            AttemptRevokedError: The attempt was given up; nothing is stored.
+        """
+        self.attempt.within(partial(self.commit_now, command))
+
+    def commit_now(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
+        """Store something that counts."""
+        recorder = self.recorder
+        recorder.commit(command)
+        if recorder.claim.keeps_until_end:  # the values of the run may go on changing when the attempt is given up
+            values = dict(recorder.live())
+            recorder.live = lambda: values
+
+    def commit_all(self, commands: Sequence[CommitTask | DropTasks]) -> None:
+        """Do as `Recorder.commit_all`.
+
+        Raises:
+            AttemptRevokedError: The attempt was given up; nothing is stored.
+        """
+        self.attempt.within(partial(self.recorder.commit_all, commands))
 
 
 def covers(inner: Codec, outer: Codec) -> bool:

@@ -137,7 +137,7 @@ def revived_task(ended: TaskRecord, network: Network, migration: Migration | Non
             A migration converts the state of a barrier, never the update that a task of an older version made.
     """
     outcome = ended.outcome
-    if type(outcome) is not Writes:
+    if not isinstance(outcome, Writes):
         return ended
     renamed = (migration or NO_CHANGE).nodes
     for name, update in outcome.updates:

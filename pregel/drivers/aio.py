@@ -21,21 +21,27 @@ import anyio.lowlevel
 from pregel.attempt import attempt
 from pregel.commands import COMMITS, RunTasks, TaskDone, TaskPaused, Warn, concluded, stored_first
 from pregel.drivers import workers
+from pregel.drivers.limits import TURN
 from pregel.drivers.sync import SyncDriver, cancelled_inside
 from pregel.errors import PregelWarning
 from pregel.reporter import Emit
 from pregel.runtime import FRAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from concurrent.futures import Executor
 
     from pregel.commands import Command, Event
+    from pregel.drivers.limits import Turn
     from pregel.drivers.loops import EventLoop
     from pregel.drivers.mailbox import Mailbox
     from pregel.network import Network
+    from pregel.node import Code
     from pregel.runtime import Run
     from pregel.superstep import Superstep
     from pregel.task import Task
+
+    Asked = tuple[Turn, anyio.Event]
 
 __all__ = ["AsyncDriver"]
 
@@ -97,7 +103,9 @@ class AsyncDriver:
             if not steps % STEPS_BETWEEN_CHECKPOINTS:
                 await anyio.lowlevel.checkpoint()
             if len(tasks) == 1 and self.on_loop(tasks[0]):
-                event = await self.isolated(self.attempt(tasks[0]))
+                task = tasks[0]
+                alone = self.in_turn(task, self.ask(task), self.attempt) if self.run.limited else self.attempt(task)
+                event = await self.isolated(alone)
                 if type(event) is not TaskDone and of_group(event):
                     self.loop.settle(before)
                 following = self.machine.handle(event)
@@ -110,7 +118,9 @@ class AsyncDriver:
 
     def on_loop(self, task: Task) -> bool:
         """Return whether a task's code belongs on the event loop: it awaits something, or asks to run inline."""
-        return self.awaits(task) or task.node.executor == "inline" or task.node is self.network.start
+        node = task.node
+        # What waits between attempts, or for a deadline, is cancelled best where it is awaited.
+        return self.awaits(task) or node.executor == "inline" or node is self.network.start or node.policy is not None
 
     def awaits(self, task: Task) -> bool:
         """Return whether some of a task's code is awaited."""
@@ -131,6 +141,8 @@ class AsyncDriver:
             kind = type(command)
             if kind is RunTasks:
                 tasks = command.tasks  # type: ignore[union-attr]  # by its kind, here and below
+                if self.run.watch is not None:
+                    self.run.watch.superstep(tasks)
             elif kind is Emit:
                 self.run.publish(command)  # type: ignore[misc, arg-type]  # an Emit, and who asks for parts takes them
             elif kind in COMMITS:
@@ -170,15 +182,32 @@ class AsyncDriver:
         else:
             recorder.commit(command)
 
-    async def attempt(self, task: Task) -> Event:
-        """Run a task in this coroutine, or its sync code in a worker thread."""
+    async def attempt(self, task: Task, run: Run | None = None) -> Event:
+        """Run a task in this coroutine, or its sync code in a worker thread.
+
+        Args:
+            task: The task.
+            run: For one attempt of several what its code finds.
+        """
         node = task.node
-        if not self.on_loop(task):
-            return await self.in_thread(partial(self.sync_driver().attempt, task))
+        if run is None:
+            if node.policy is not None:
+                from pregel.drivers.awaited import OnLoop, attempts  # noqa: PLC0415 - only runs with policies load it
+
+                return await attempts(task, OnLoop(self))
+            run = self.run
+        executor = None if node.policy is None else node.policy.executor
+        if not (self.awaits(task) or node.executor == "inline" or node is self.network.start or executor is not None):
+            turn = TURN.get() if run.limited else None
+            return await self.in_thread(partial(self.sync_driver().attempt, task, turn, run), run)
         prefer = self.loop.prefer_async
         awaited = node.code.acall is not None and (prefer or node.code.call is None)
-        offload = None if awaited or node.executor == "inline" or node is self.network.start else self.offload
-        body = attempt(task, self.machine.values, self.network, self.run, prefer, offload)
+        stays = awaited or node.executor == "inline" or node is self.network.start
+        offload = None if stays else partial(self.offload, run)
+        away = None if executor is None else partial(self.away, executor, run)
+        body = attempt(task, self.machine.values, self.network, run, prefer, offload, away)
+        if run.watch is not None:
+            body = run.watch.task(task, run, body)
         try:
             return await body
         except self.loop.cancelled as error:
@@ -186,14 +215,46 @@ class AsyncDriver:
                 raise
             return cancelled_inside(task, self.network, error)
 
-    async def offload(self, call: Callable[..., Any], given: Any, extra: dict[str, Any]) -> Any:
+    def ask(self, task: Task) -> Asked:
+        """Ask for the turn of a task; the event is set when it has come."""
+        turn, came = self.run.limits.turn(task.node), anyio.Event()
+        if turn.ask(partial(self.loop.call_soon, came.set)):
+            came.set()
+        return turn, came
+
+    async def in_turn(self, task: Task, asked: Asked, call: Callable[[Task], Awaitable[T]]) -> T:
+        """Await what runs a task when it is its turn."""
+        turn, came = asked
+        try:
+            if not came.is_set():
+                await came.wait()
+            TURN.set(turn)
+            return await call(task)
+        finally:
+            turn.end()
+
+    async def offload(self, run: Run, call: Callable[..., Any], given: Any, extra: dict[str, Any]) -> Any:
         """Call the sync code of a node whose paths are awaited. Paths run where their task is: they are short."""
-        return await self.in_thread(partial(copy_context().run, partial(call, given, **extra)))
+        return await self.in_thread(partial(copy_context().run, partial(call, given, **extra)), run)
+
+    async def away(self, executor: Executor, run: Run, code: Code, given: Any, extra: dict[str, Any]) -> Any:
+        """Let an executor run the code of a node, and wait for it on the loop."""
+        from pregel.drivers.executors import depart  # noqa: PLC0415 - runs without executors do not load it
+
+        flight = depart(executor, code, given, extra, self.network)
+        done = anyio.Event()
+        flight.when_done(lambda: self.loop.call_soon(done.set))
+        try:
+            await done.wait()
+        except BaseException:
+            if not flight.abandon() and not given_up(run):  # it runs in this process
+                run.token.cancel()
+                await self.loop.uncancelled(done.wait)
+            raise
+        return flight.outcome()
 
     async def crowd(self, tasks: tuple[Task, ...]) -> Sequence[Command]:  # noqa: C901 - closures over one superstep
         """Run the tasks of a superstep side by side; return the commands that follow."""
-        most = self.run.max_concurrency
-        limit = None if most is None else anyio.Semaphore(most)
         # What is stored in threads must be stored in the order in which the machine said so.
         order = anyio.Lock() if self.run.recorder is not None and self.run.recorder.blocking else None
         waiting: list[Command] = []
@@ -229,23 +290,30 @@ class AsyncDriver:
             return ()
 
         async def limited(task: Task) -> None:
-            async with limit:  # type: ignore[union-attr]  # used only where there is one
-                await one(task)
+            await self.in_turn(task, asked[task.place], one)
 
         def stays(task: Task) -> bool:
             return task.node.executor == "inline" and not self.awaits(task)
 
-        each = one if limit is None else limited
+        each = limited if self.run.limited else one
+        asked: dict[int, Asked] = {}
         try:
             async with self.loop.group() as spawn:
                 for begun, task in enumerate(filterfalse(stays, tasks), 1):
+                    if each is limited:  # here, since loops start tasks in any order
+                        asked[task.place] = self.ask(task)
                     spawn(each, task)
                     if not begun % TASKS_BETWEEN_CHECKPOINTS:
                         await anyio.lowlevel.checkpoint()
                 for task in filter(stays, tasks):  # in their order, while the others wait
+                    if each is limited:
+                        asked[task.place] = self.ask(task)
                     await self.isolated(each(task))
         except* Cancelled:
             pass
+        finally:
+            for turn, _ in asked.values():  # of tasks that were cancelled before they were started
+                turn.end()
         if not following:
             return await self.missed([task for task in tasks if task.place in running])
         if not waiting:
@@ -293,8 +361,12 @@ class AsyncDriver:
         sync.context = self.context
         return sync
 
-    async def in_thread(self, call: Callable[[], T]) -> T:
+    async def in_thread(self, call: Callable[[], T], run: Run | None = None) -> T:
         """Call something in a worker thread, and wait for it to end even when cancelled meanwhile.
+
+        Args:
+            call: It.
+            run: What its code finds, if it is an attempt at a task: one that was given up is not waited for.
 
         Raises:
             BaseException: Whatever the call raises.
@@ -310,10 +382,14 @@ class AsyncDriver:
                 failure.append(error)
             self.loop.call_soon(done.set)
 
-        workers.submit(job, inside=workers.in_worker() or FRAME.get(None) is not None)
+        # Who has a turn is waited for, perhaps by all threads that there are.
+        inside = workers.in_worker() or FRAME.get(None) is not None or (self.run.limited and has_turn())
+        workers.submit(job, inside=inside)
         try:
             await done.wait()
         except BaseException:
+            if run is not None and given_up(run):
+                raise
             self.run.token.cancel()
             if self.mailbox is not None:
                 self.mailbox.release()
@@ -322,6 +398,17 @@ class AsyncDriver:
         if failure:
             raise failure.pop()
         return outcome[0]
+
+
+def has_turn() -> bool:
+    """Return whether the current task holds a gate that others may wait for."""
+    turn = TURN.get()
+    return turn is not None and bool(turn.held)
+
+
+def given_up(run: Run) -> bool:
+    """Return whether a task runs in an attempt that no longer counts."""
+    return any(token.revoked for token in run.token.attempts())
 
 
 def of_group(event: Event) -> bool:

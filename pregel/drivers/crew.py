@@ -23,13 +23,12 @@ PATIENCE = 0.05  # seconds after which a worker that waits for others does a tas
 
 
 class Crew:
-    """Up to `limit` workers that take one task after the other, so that a thousand short ones wake few threads.
+    """Workers that take one task after the other, so that a thousand short ones wake few threads.
 
     Args:
         tasks: What is to be done.
         attempt: Runs one task and returns its event.
         inbox: Where events go, and what must not happen in a thread; others may put stream parts there.
-        limit: How many workers at most.
     """
 
     def __init__(
@@ -37,12 +36,10 @@ class Crew:
         tasks: Iterable[Task],
         attempt: Callable[[Task], Event],
         inbox: SimpleQueue[Event | Emit | BaseException],
-        limit: int,
     ) -> None:
         self.jobs = deque(tasks)
         self.attempt = attempt
         self.inbox = inbox
-        self.limit = limit
         #: Events that came while somebody looked for stream parts only.
         self.early: deque[Event | BaseException] = deque()
         #: How many tasks are neither dropped nor accounted for.
@@ -53,12 +50,10 @@ class Crew:
         self.ended: SimpleQueue[None] = SimpleQueue()
         # A task that waits for workers could wait for ever, when all of them do: this thread then does a share.
         self.may_help = workers.in_worker() or FRAME.get(None) is not None
-        # Under a limit it is one of the workers, or there would be one too many.
-        self.is_worker = self.may_help and limit < self.open
 
     def start(self) -> None:
         """Let the workers begin."""
-        for _ in range(min(self.open, self.limit, workers.thread_limit()) - self.is_worker):
+        for _ in range(min(self.open, workers.thread_limit())):
             workers.submit(self.work)
 
     def work(self) -> None:
@@ -123,7 +118,7 @@ class Crew:
         """Return whether this thread may wait for others: not while tasks are left that find no thread."""
         if not self.may_help or not self.jobs or not self.inbox.empty():
             return True
-        return not self.is_worker and workers.has_room()
+        return workers.has_room()
 
     def rest(self) -> Iterator[TaskDone]:
         """Yield the tasks that have ended well and that nobody has heard of, once all have ended: see `close`."""

@@ -15,14 +15,20 @@ from typing import TYPE_CHECKING, Any
 from pregel.attempt import attempt
 from pregel.commands import COMMITS, CommitTask, RunTasks, TaskFailed, Warn, concluded, stored_first
 from pregel.drivers.crew import Crew
+from pregel.drivers.limitedcrew import LimitedCrew
+from pregel.drivers.limits import TURN
 from pregel.errors import NodeCancelledError, PregelWarning
 from pregel.reporter import Emit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from concurrent.futures import Executor
 
+    from pregel.attempt import Away
     from pregel.commands import Command, Event
+    from pregel.drivers.limits import Turn
     from pregel.network import Network
+    from pregel.node import Code
     from pregel.runtime import Run
     from pregel.superstep import Superstep
     from pregel.task import Task
@@ -75,6 +81,8 @@ class SyncDriver:
                 kind = type(command)
                 if kind is RunTasks:
                     tasks = command.tasks  # type: ignore[union-attr]  # by its kind, here and below
+                    if self.run.watch is not None:
+                        self.run.watch.superstep(tasks)
                 elif kind is Emit:
                     yield command  # type: ignore[misc]  # see `kind`
                 elif kind in COMMITS:
@@ -88,36 +96,75 @@ class SyncDriver:
             if leave is not None and any(map(leave, tasks)):
                 return (RunTasks(tasks),)
             if len(tasks) == 1 and not (self.live and tasks[0].node.executor == "thread"):
-                commands = machine.handle(self.attempt(tasks[0]))
+                commands = machine.handle((self.in_turn if self.run.limited else self.attempt)(tasks[0]))
             else:
                 commands = yield from self.crowd(tasks)
             if self.live:  # what nodes wrote in this thread; their events are all in
                 while not self.inbox.empty():
                     yield self.inbox.get()
 
-    def attempt(self, task: Task) -> Event:
+    def in_turn(self, task: Task) -> Event:
+        """Run a task in this thread when it is its turn."""
+        turn = self.run.limits.turn(task.node)
+        try:
+            turn.wait()
+            return self.attempt(task, turn)
+        finally:
+            turn.end()
+
+    def attempt(self, task: Task, turn: Turn | None = None, run: Run | None = None) -> Event:
         """Run a task in this thread, in a context of its own.
+
+        Args:
+            task: The task.
+            turn: The turn that it has, where tasks need one.
+            run: For one attempt of several what its code finds.
 
         Raises:
             RunStopped: The run was cancelled before the task began.
         """
-        run = self.run
+        if run is None:
+            if task.node.policy is not None:
+                return self.attempts(task, turn)
+            run = self.run
         if run.token.cancelled():
             raise RunStopped
-        body = attempt(task, self.machine.values, self.network, run, False)  # noqa: FBT003 - see its docstring
+        executor = None if task.node.policy is None else task.node.policy.executor
+        away = None if executor is None else flying(executor, self.network, run)
+        body = attempt(task, self.machine.values, self.network, run, False, None, away)  # noqa: FBT003 - see its docstring
+        if run.watch is not None:
+            body = run.watch.task(task, run, body)
+        context = self.context.copy()
+        if turn is not None:
+            context.run(TURN.set, turn)
         try:
-            self.context.copy().run(body.send, None)
+            context.run(body.send, None)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]  # what the generator returns
         except cancellations() as error:  # sync code can't be cancelled: this one came from a loop of its own
             return cancelled_inside(task, self.network, error)
         raise AssertionError("a sync attempt suspended")  # pragma: no cover - `attempt` awaits nothing then
 
+    def attempts(self, task: Task, turn: Turn | None) -> Event:
+        """Run a task whose node has a policy."""
+        from pregel.drivers.attempts import InThread, attempts  # noqa: PLC0415 - runs without policies do not load it
+
+        body = attempts(task, InThread(self, turn))
+        try:
+            body.send(None)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # as above
+        raise AssertionError("attempts in a thread suspended")  # pragma: no cover - they wait in place
+
     def crowd(self, tasks: tuple[Task, ...]) -> Generator[Emit, None, Sequence[Command]]:
         """Run the tasks of a superstep side by side; return the commands that follow."""
         threaded = (task for task in tasks if task.node.executor != "inline")
         inline = [task for task in tasks if task.node.executor == "inline"]
-        crew = Crew(threaded, self.attempt, self.inbox, self.run.max_concurrency or len(tasks))
+        crew: Crew
+        if self.run.limited:
+            crew = LimitedCrew(threaded, self.attempt, self.inbox, self.run.limits)
+        else:
+            crew = Crew(threaded, self.attempt, self.inbox)
         waiting: list[Command] = []  # what is to be kept and told, while more has come already
         left = True
         try:
@@ -143,7 +190,7 @@ class SyncDriver:
         if not limited:  # with a limit, what runs in this thread goes first
             crew.start()
         for task in inline:
-            commands = self.machine.handle(self.attempt(task))
+            commands = self.machine.handle((self.in_turn if self.run.limited else self.attempt)(task))
             yield from crew.written()
             if concluded(commands):
                 return commands
@@ -213,6 +260,19 @@ def cancelled_inside(task: Task, network: Network, error: BaseException | None =
     failure = NodeCancelledError(message)
     failure.__cause__ = error
     return TaskFailed(task, failure)
+
+
+def flying(executor: Executor, network: Network, run: Run) -> Away:
+    """Return what lets an executor run the code of a node, waiting in the current thread."""
+    from pregel.drivers.executors import depart, waited  # noqa: PLC0415 - runs without executors do not load it
+
+    async def away(code: Code, given: Any, extra: dict[str, Any]) -> Any:
+        flight = depart(executor, code, given, extra, network)
+        if waited(flight, run):
+            return flight.outcome()
+        raise RunStopped
+
+    return away
 
 
 class RunStopped(BaseException):

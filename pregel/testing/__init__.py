@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pregel.lazy import lazily
 
 if TYPE_CHECKING:
+    from pregel.testing.clock import FakeClock, fake_clock
     from pregel.testing.conformance import ConformanceError, check_checkpointer
     from pregel.testing.faults import FaultySaver, StorageFault, crash_at, points_passed
     from pregel.testing.laws import MissingExtraError, ReducerLawError, check_reducer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConformanceError",
+    "FakeClock",
     "FaultySaver",
     "MissingExtraError",
     "NodeRun",
@@ -28,6 +30,7 @@ __all__ = [
     "check_reducer",
     "check_store",
     "crash_at",
+    "fake_clock",
     "points_passed",
     "run_node",
     "run_seeded",
@@ -36,6 +39,7 @@ __all__ = [
 
 _HOMES = {
     "ConformanceError": "pregel.testing.conformance",
+    "FakeClock": "pregel.testing.clock",
     "FaultySaver": "pregel.testing.faults",
     "MissingExtraError": "pregel.testing.laws",
     "NodeRun": "pregel.testing.nodes",
@@ -47,6 +51,7 @@ _HOMES = {
     "check_reducer": "pregel.testing.laws",
     "check_store": "pregel.testing.store_conformance",
     "crash_at": "pregel.testing.faults",
+    "fake_clock": "pregel.testing.clock",
     "points_passed": "pregel.testing.faults",
     "run_node": "pregel.testing.nodes",
     "run_seeded": "pregel.testing.scheduler",

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from pydantic import BaseModel, Field, field_validator
 
-from pregel import END, START, Command, Overwrite, Send, StateGraph
+from pregel import END, START, Command, InMemorySaver, Overwrite, Send, StateGraph
 from pregel.errors import (
     InvalidConcurrentUpdateError,
     InvalidUpdateError,
@@ -257,6 +257,49 @@ def test_case_14_a_path_to_no_node_is_an_error(door, answer):
     assert isinstance(error, UnknownTargetError)
     says(error, "'a'", "'demo'", "'nope'", "Did you mean 'note'?")
     assert states == [{"log": []}]
+
+
+# --- Cancellation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_case_42_a_run_is_cancelled_in_its_second_superstep_as_in_its_first(loop, width):
+    begun, cancelled = [], []
+
+    def first(state):
+        return {"log": ["first"]}
+
+    async def second(arg):
+        begun.append(arg)
+        scope.cancel()
+        try:
+            await anyio.sleep_forever()
+        except BaseException:
+            cancelled.append(arg)
+            raise
+
+    def third(state):
+        begun.append("third")
+        return {}
+
+    builder = StateGraph(State).add_node("first", first).add_node("second", second).add_node("third", third)
+    builder.add_edge(START, "first").add_edge("second", "third")
+    builder.add_conditional_edges("first", lambda state: [Send("second", n) for n in range(width)], ["second"])
+    graph = builder.compile(InMemorySaver())
+    config = {"configurable": {"thread_id": "t"}}
+    scope = None
+
+    async def main():
+        nonlocal scope
+        with anyio.CancelScope() as scope:
+            await graph.ainvoke({}, config)
+        return scope.cancelled_caught
+
+    assert loop.run(main)
+    assert sorted(begun) == sorted(cancelled)
+    assert "third" not in begun
+    snapshot = graph.get_state(config)
+    assert (snapshot.values, snapshot.next) == ({"log": ["first"]}, ("second",) * width)
 
 
 # --- Sync and async, threads, context variables -----------------------------------------------------------------------

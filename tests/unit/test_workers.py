@@ -113,7 +113,7 @@ class InterruptedCrew(Crew):
 
 
 def test_an_exit_between_taking_an_event_and_counting_it_does_not_keep_a_crew_waiting():
-    crew = InterruptedCrew(range(8), str, SimpleQueue(), limit=2)
+    crew = InterruptedCrew(range(8), str, SimpleQueue())
     crew.start()
     with pytest.raises(KeyboardInterrupt):
         next(crew.items())

@@ -26,6 +26,7 @@ from pregel.graph.agent.models.toolforms import described, for_langchain
 from pregel.graph.agent.offloading import in_worker
 from pregel.graph.messages import AIMessage
 from pregel.graph.messagetypes import is_foreign
+from pregel.observe import TRACING
 from pregel.reporter import is_quiet
 from pregel.runtime import FRAME
 from pregel.text import show
@@ -149,6 +150,10 @@ class Call:
         Raises:
             ModelError: The model can't be called like this.
         """
+        if TRACING.tracer is not None:
+            from pregel.graph.agent.traced import TracedCall  # noqa: PLC0415 - nothing of OpenTelemetry is loaded before
+
+            cls = TracedCall  # noqa: PLW0642 - the same call, as a span
         is_foreign_model = is_langchain_model(model)
         if not (callable(getattr(model, "invoke", None)) or callable(getattr(model, "ainvoke", None))):
             raise ModelError(
