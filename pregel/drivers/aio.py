@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pregel.superstep import Superstep
     from pregel.task import Task
 
-__all__ = ["AsyncDriver"]
+__all__ = ["AsyncDriver", "InContext"]
 
 T = TypeVar("T")
 
@@ -114,7 +114,11 @@ class AsyncDriver:
 
     def awaits(self, task: Task) -> bool:
         """Return whether some of a task's code is awaited."""
-        return task.node.uses_loop if self.loop.prefer_async else task.node.needs_loop
+        return task.node.uses_loop if self.prefers_async(task) else task.node.needs_loop
+
+    def prefers_async(self, task: Task) -> bool:
+        """Return whether code of a task that has both forms is awaited."""
+        return self.loop.prefer_async or task.node.any_loop
 
     def isolated(self, coroutine: Any) -> InContext:
         """Return an awaitable of a coroutine that keeps the context variables it sets; a new task does so by itself."""
@@ -175,7 +179,7 @@ class AsyncDriver:
         node = task.node
         if not self.on_loop(task):
             return await self.in_thread(partial(self.sync_driver().attempt, task))
-        prefer = self.loop.prefer_async
+        prefer = self.prefers_async(task)
         awaited = node.code.acall is not None and (prefer or node.code.call is None)
         offload = None if awaited or node.executor == "inline" or node is self.network.start else self.offload
         body = attempt(task, self.machine.values, self.network, self.run, prefer, offload)
