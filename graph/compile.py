@@ -446,7 +446,7 @@ class Compiler:
                 self.compare(graph.specs[name], f"graph {graph.name!r}, a node of graph {self.name!r},", name)
         child = Child(graph, gives)
         call = None if graph.needs_loop else child.call
-        return Code(record.name, call, child.acall if graph.uses_loop else None), View(takes)
+        return Code(record.name, call, child.acall if graph.uses_loop else None, any_loop=True), View(takes)
 
     def check_end(self, source: str, target: str, where: str) -> None:
         """Check that an edge's ends exist.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from pregel.errors import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pregel.graph.messagetypes import AnyMessage
 
@@ -33,8 +33,8 @@ def trim_messages(
     """Return the longest end (or beginning) of a conversation that has at most so many tokens.
 
     Messages are kept whole, and those that call tools are kept with all answers or not at all: a model is never shown
-    an answer without its call. So the result may be empty, where not even the last message (or a call with its
-    answers) fits.
+    an answer without its call, and one that has none is left out. So the result may be empty, where not even the last
+    message (or a call with its answers) fits.
 
     Args:
         messages: The conversation; it is left alone. Messages of langchain-core are taken as well.
@@ -47,8 +47,12 @@ def trim_messages(
         end_on: What the result ends with: the messages after the last of these are left out.
 
     Raises:
-        ValueError: An unknown strategy or type of messages, or the system message alone has too many tokens.
+        ValueError: An unknown strategy or type of messages, no number of tokens, or the system message alone has too
+            many.
     """
+    given: Any = max_tokens
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise ValueError(f"max_tokens={max_tokens!r}: give a whole number, 0 or more")
     if strategy not in {"last", "first"}:
         raise ValueError(f"strategy={strategy!r} is unknown: it is 'last' or 'first'")
     starts, ends = test_of(start_on, "start_on"), test_of(end_on, "end_on")
@@ -59,7 +63,7 @@ def trim_messages(
             f"the system message has {size} tokens, and max_tokens={max_tokens}: shorten it, or leave it to be cut by "
             "include_system=False"
         )
-    body = whole[len(head) :]
+    body = without_orphans(whole[len(head) :])
     places = cuts(body)
     # What may not stand at the end that is kept goes first, so that it takes no room; at the other end it goes last.
     low, high = 0, len(places) - 1
@@ -81,6 +85,22 @@ def trim_messages(
     return head + body[places[low] : places[high]]
 
 
+def without_orphans(messages: Sequence[Any]) -> list[Any]:
+    """Return messages without the answers that have no call before them."""
+    made: set[str | None] = set()
+    kept = []
+    for message in messages:
+        made.update(call["id"] for call in calls_in(message))
+        if message.type != "tool" or message.tool_call_id in made:
+            kept.append(message)
+    return kept
+
+
+def calls_in(message: Any) -> Iterable[Any]:
+    """Return the calls that a message makes, those that can't be read with them."""
+    return (*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ()))
+
+
 def cuts(messages: Sequence[Any]) -> list[int]:
     """Return the places where a conversation can be cut, in order: 0, its length, and between some of its messages.
 
@@ -92,7 +112,7 @@ def cuts(messages: Sequence[Any]) -> list[int]:
     for place, message in enumerate(messages):
         if message.type == "tool" and message.tool_call_id in made:
             until[made[message.tool_call_id]] = place + 1
-        for call in (*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())):
+        for call in calls_in(message):
             if call["id"] is not None:
                 made[call["id"]] = place
     found, reach = [0], 0

@@ -45,7 +45,8 @@ def read_callable(
     """Read how to call a node's action or a conditional edge's path.
 
     Args:
-        action: A sync or async callable, or an object with `invoke` or `ainvoke`.
+        action: A sync or async callable, or an object with `invoke` or `ainvoke`; its `any_loop`, where that is True,
+            says that its `ainvoke` runs on every event loop.
         name: The name it goes by.
         where: How messages name it.
         known: Schemas by name, for annotations that can't be resolved where they stand; None where the annotation of
@@ -63,7 +64,7 @@ def read_callable(
     if hasattr(action, "invoke") or hasattr(action, "ainvoke"):
         call, acall = getattr(action, "invoke", None), getattr(action, "ainvoke", None)
         inject = injections(signature(call or acall), {}, where, filled, strangers=False)
-        return ReadCallable(Code(name, call, acall, inject))
+        return ReadCallable(Code(name, call, acall, inject, getattr(action, "any_loop", False) is True))
     if not callable(action):
         raise GraphDefinitionError(f"{where} is {action!r}: give a function, or an object with `invoke` (or `ainvoke`)")
     parameters = signature(action)

@@ -19,13 +19,13 @@ from pregel.reporter import Heard, is_quiet
 from pregel.runtime import FRAME
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
     from contextvars import Token
     from uuid import UUID
 
     from pregel.reporter import Emit, Speech
 
-__all__ = ["LANGCHAIN", "for_tasks", "is_message", "listened", "offer", "offered"]
+__all__ = ["LANGCHAIN", "for_tasks", "is_message", "is_piece", "listened", "offer", "offered"]
 
 #: The module of LangChain that is loaded wherever a program can call models; it has the context variable.
 LANGCHAIN: Final = "langchain_core.runnables.config"
@@ -35,15 +35,29 @@ INHERITED: Final = ("tags", "metadata", "callbacks", "configurable")
 OF_CHAINS: Final = ("seq:step:", "map:key:")
 #: Where the classes of messages are found once somebody has loaded them.
 MESSAGES: Final = (("pregel.graph.messages", "Message"), ("langchain_core.messages.base", "BaseMessage"))
+#: The same for the pieces of messages.
+PIECES: Final = (
+    ("pregel.graph.agent.models.chunks", "AIMessageChunk"),
+    ("langchain_core.messages.base", "BaseMessageChunk"),
+)
 
 
 def is_message(value: Any) -> bool:
     """Return whether a value is a message, ours or LangChain's, that is no order to remove one."""
-    for home, name in MESSAGES:
-        module = sys.modules.get(home)
-        kinds: Any = getattr(module, name, ())  # half loaded, a module lacks its names
+    return is_one(value, MESSAGES) and value.type != "remove"
+
+
+def is_piece(value: Any) -> bool:
+    """Return whether a value is a piece of a message, ours or LangChain's."""
+    return is_one(value, PIECES)
+
+
+def is_one(value: Any, classes: Iterable[tuple[str, str]]) -> bool:
+    """Return whether a value is of one of some classes, named by module, which are not loaded for that."""
+    for home, name in classes:
+        kinds: Any = getattr(sys.modules.get(home), name, ())  # half loaded, a module lacks its names
         if isinstance(value, kinds):
-            return bool(value.type != "remove")
+            return True
     return False
 
 
@@ -80,14 +94,14 @@ def inside(config: Mapping[str, Any], callbacks: Any) -> Mapping[str, Any]:
 
 
 def handlers(callbacks: Any, *more: Any) -> Any:
-    """Return callbacks with others in the place of the listeners among them.
+    """Return a manager of callbacks with others in the place of the listeners among them.
 
     Raises:
         InvalidConfigError: They are neither a list nor a manager.
     """
     others = listener()
     if callbacks is None or isinstance(callbacks, (list, tuple)):
-        return [*(each for each in callbacks or () if type(each) is not others), *more]
+        return managed([*(each for each in callbacks or () if type(each) is not others), *more])
     if not hasattr(callbacks, "add_handler"):
         raise InvalidConfigError(
             "config['callbacks'] takes a list of LangChain's callback handlers, or a manager of them, not "
@@ -99,6 +113,17 @@ def handlers(callbacks: Any, *more: Any) -> Any:
     for each in more:
         manager.add_handler(each)
     return manager
+
+
+def managed(callbacks: list[Any]) -> Any:
+    """Return a manager of callbacks.
+
+    LangChain adds the callbacks that a call is given to those that it finds around it. Two managers have no callback
+    twice; two lists would have each of them twice, as every task finds what its config says too.
+    """
+    from langchain_core.callbacks import CallbackManager  # noqa: PLC0415 - loaded, where this is called
+
+    return CallbackManager(handlers=callbacks, inheritable_handlers=[*callbacks])
 
 
 def offer(config: Mapping[str, Any]) -> Token[Any]:

@@ -481,7 +481,7 @@ def code_of(name: str, action: Any, updates: Updates, where: str) -> Code:
         return Code(name, updates)
     code = read_callable(action, name, where).code
     call = code.call and called(code.call, updates)
-    return Code(name, call, code.acall and awaited(code.acall, updates), code.inject)
+    return Code(name, call, code.acall and awaited(code.acall, updates), code.inject, code.any_loop)
 
 
 def called(call: Callable[..., Any], updates: Updates) -> Callable[..., dict[str, Any]]:

@@ -101,6 +101,8 @@ class Code:
     acall: Callable[..., Any] | None = None
     #: Parameters to fill, by name.
     inject: Mapping[str, Injection] = field(default_factory=dict)
+    #: Whether the async form runs on every event loop; of code that has both forms, others are taken to need asyncio.
+    any_loop: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,6 +180,8 @@ class Node:
     needs_loop: bool = field(init=False)
     #: Whether some of its code is awaited when there is an event loop.
     uses_loop: bool = field(init=False)
+    #: Whether that holds for every event loop, and not for asyncio alone.
+    any_loop: bool = field(init=False)
 
     @property
     def choices(self) -> tuple[tuple[str, ...] | None, ...]:
@@ -195,6 +199,8 @@ class Node:
         needs = any(code.call is None and code.acall is not None for code in codes)
         object.__setattr__(self, "needs_loop", needs)
         object.__setattr__(self, "uses_loop", any(code.acall is not None for code in codes))
+        both = [code for code in codes if code.call is not None and code.acall is not None]
+        object.__setattr__(self, "any_loop", all(code.any_loop for code in both))
 
 
 #: The node of a superstep that changes the state from outside.

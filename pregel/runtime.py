@@ -385,7 +385,8 @@ def message_writer() -> Callable[[Any], None] | None:
 
     It may be called in any thread. Pieces of one message have one `id`, and the message that is made of them has it as
     well, so that it is not told again when the task's update brings it. The tokens of LangChain's chat models need not
-    be told: a callback does.
+    be told: a callback does. Once the reader has left, a piece that is told in a thread ends the code there, by what no
+    `except Exception` catches.
 
     Returns:
         None where nobody reads messages, or the run is tagged "nostream": then a model need not be asked for pieces.

@@ -11,10 +11,10 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
-from pregel.callbacks import LANGCHAIN, for_tasks, is_message, listened, offer, offered
+from pregel.callbacks import LANGCHAIN, for_tasks, is_message, is_piece, listened, offer, offered
 from pregel.channels.base import MISSING
 from pregel.drivers.limits import TURN, Limits
-from pregel.drivers.sync import SyncDriver
+from pregel.drivers.sync import RunStopped, SyncDriver
 from pregel.errors import (
     ConcurrentRunError,
     GraphInterrupt,
@@ -27,7 +27,7 @@ from pregel.errors import (
 )
 from pregel.node import EDITOR
 from pregel.persistence import UNSTORED, Address, Persistence, read_address, saver_of
-from pregel.reporter import INTERRUPT, Emit, Speech
+from pregel.reporter import INTERRUPT, Emit, Speech, Told
 from pregel.runtime import FRAME, Quiet, Run, Token, is_read
 from pregel.superstep import Superstep
 from pregel.task import Task
@@ -337,6 +337,23 @@ class Session:
         writer = write if custom else self.run.writer
         self.run = replace(self.run, publish=publish, writer=writer, config=config)
 
+    def while_heard(self, publish: Callable[[Emit], None]) -> Callable[[Emit], None]:
+        """Return what takes parts and, once the run was left, stops sync code that tells the next piece of a message.
+
+        Else a model would speak to its end, and who leaves the run would wait for it. Code on a loop is cancelled.
+        """
+        if self.run.speech is None and "messages" not in self.run.nested_modes:
+            return publish
+
+        def take(part: Emit) -> None:
+            if isinstance(part.payload, Told) and is_piece(part.payload.message):
+                frame = FRAME.get(None)  # none in a thread that a node started by itself
+                if frame is not None and frame[1].token.cancelled() and not on_loop():
+                    raise RunStopped
+            publish(part)
+
+        return take
+
     # -- performing --------------------------------------------------------------------------------------------------
 
     @property
@@ -448,7 +465,7 @@ class Session:
         try:
             self.open()
             if self.reads:
-                self.connect(inbox.put, custom=self.custom)
+                self.connect(self.while_heard(inbox.put), custom=self.custom)
             yield from self.driver(inbox, live=self.reads).perform(self.commands)
         finally:
             self.close()
@@ -493,7 +510,7 @@ class Session:
             try:
                 try:
                     await self.aopen()
-                    self.connect(mailbox.put, custom=self.custom)
+                    self.connect(self.while_heard(mailbox.put), custom=self.custom)
                     with self.offering():
                         await AsyncDriver(self.network, self.machine, self.run, loop, mailbox).perform(self.commands)
                 finally:
@@ -630,6 +647,13 @@ def id_maker(run_id: Any) -> Callable[[str, int], str]:
     except (AttributeError, TypeError, ValueError):
         raise InvalidConfigError(f"config['run_id'] takes a UUID, not {run_id!r}") from None
     return partial(named_id, space)
+
+
+def on_loop() -> bool:
+    """Return whether an event loop runs in this thread."""
+    from pregel.drivers.loops import loop_is_running  # noqa: PLC0415 - sync runs do not pay for anyio
+
+    return loop_is_running()
 
 
 def named_id(space: UUID, task: str, number: int) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "ToolArgumentsError",
     "ToolDefinitionError",
     "code_of",
+    "copied",
     "docstring_parts",
     "faults",
     "read_function",
@@ -141,6 +142,13 @@ def read_function(function: Callable[..., Any], name: str) -> tuple[Arguments, d
             given[parameter.name] = field_of(parameter, annotation, told.get(parameter.name))
     arguments = arguments_of(given, name, open_ended=open_ended)
     return arguments, schema_of(arguments, injected, name), injected
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of JSON data, however deep; what is no JSON is the same."""
+    if type(value) is dict:
+        return {name: copied(each) for name, each in value.items()}
+    return [copied(each) for each in value] if type(value) is list else value
 
 
 def code_of(function: Any) -> Any:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
 from pregel.errors import GraphDefinitionError, nearest
 from pregel.graph.agent.layout import Layout, check_names
-from pregel.graph.agent.middleware.base import AgentMiddleware, forms_of
+from pregel.graph.agent.middleware.base import forms_of
+from pregel.graph.agent.middleware.checking import check_middleware
+from pregel.graph.agent.middleware.own_model import resolved
 from pregel.graph.agent.modelnode import ModelNode
 from pregel.graph.agent.schemas import Declaration, merge_schemas
-from pregel.graph.agent.state import AgentState
+from pregel.graph.agent.state import AgentState, RunState
 from pregel.graph.agent.structured import as_strategy
 from pregel.graph.agent.tools import tools_by_name
 from pregel.graph.messages import SystemMessage
 from pregel.graph.state import StateGraph
+from pregel.text import show
 
 if TYPE_CHECKING:
     from pregel.checkpoint.base import Checkpointer
+    from pregel.graph.agent.middleware.base import AgentMiddleware
     from pregel.graph.compile import CompiledStateGraph
     from pregel.store.base import BaseStore
     from pregel.types import Durability, GroupCommit, OnBusy
@@ -73,31 +77,33 @@ def create_agent(
 
     Raises:
         SchemaError: The schemas can't be merged.
-        GraphDefinitionError: Two tools or two middlewares have one name, a hook declares a jump that there is not, or
-            `response_format` is no schema; or middleware names a tool that the agent does not have.
+        GraphDefinitionError: An argument is not what it can be; two tools or two middlewares have one name; a hook is
+            misspelt, or declares a jump that there is not; or middleware names a tool that the agent does not have.
+        ModelError: The model's name means none.
 
     Warns:
         PregelWarning: Two schemas declare a field differently; the later one counts.
     """
-    if isinstance(model, str):
-        from pregel.graph.agent.models.named import named_model  # noqa: PLC0415 - only where a model is named
-
-        model = named_model(model)
-    if isinstance(middleware, AgentMiddleware):
-        raise GraphDefinitionError(f"middleware takes a list, not {middleware.name!r} itself: middleware=[...]")
+    model = resolved(model, "create_agent")
+    middleware = listed("middleware", middleware)
+    check_middleware(middleware)
     check_names(middleware)
+    check_texts(name, system_prompt)
     strategy = as_strategy(response_format)
+    around_model = [each for each in middleware if forms_of(each, "wrap_model_call") != (None, None)]
+    asks_forms = strategy is not None or bool(around_model)
     schemas = merge_schemas(
         name or "agent",
         [
+            *([Declaration("every agent", RunState)] if asks_forms else []),
             *(Declaration(f"middleware {each.name!r}", each.state_schema) for each in middleware),
             Declaration("the agent", state_schema or AgentState),
         ],
         MISSING if strategy is None else strategy.annotation,
     )
-    listed = [*(tool for each in middleware for tool in each.tools), *(tools or ())]
-    described = [tool for tool in listed if isinstance(tool, Mapping)]
-    local = tools_by_name(tool for tool in listed if not isinstance(tool, Mapping))
+    given = [*(tool for each in middleware for tool in each.tools), *listed("tools", () if tools is None else tools)]
+    described = [tool for tool in given if isinstance(tool, Mapping)]
+    local = tools_by_name(tool for tool in given if not isinstance(tool, Mapping))
     check_answers(strategy, local)
     check_named(middleware, [*local, *map(name_of, described)])
     around_tools = [each for each in middleware if forms_of(each, "wrap_tool_call") != (None, None)]
@@ -105,6 +111,8 @@ def create_agent(
         middleware,
         has_tools=bool(local or around_tools),
         direct=frozenset(tool.name for tool in local.values() if tool.return_direct),
+        has_form=strategy is not None,
+        asks_forms=asks_forms,
     )
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(
         schemas.state, context_schema, input_schema=schemas.door, output_schema=schemas.door
@@ -114,7 +122,7 @@ def create_agent(
         tools=[*local.values(), *described],
         system_message=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
         response_format=strategy,
-        wrappers=[each for each in middleware if forms_of(each, "wrap_model_call") != (None, None)],
+        wrappers=around_model,
         name=name,
         local=None if around_tools else frozenset(local),
         folding=schemas.folding,
@@ -139,8 +147,44 @@ def create_agent(
 
 
 def name_of(described: Mapping[str, Any]) -> str:
-    """Return the name of a tool that a dict describes; empty where it has none, as tools of providers may."""
-    return str(described.get("name") or (described.get("function") or {}).get("name") or "")
+    """Return the name of a tool that a dict describes; empty where it has none, as tools of providers may.
+
+    Raises:
+        GraphDefinitionError: It describes a function, and these are called by name.
+    """
+    function = described.get("function")
+    name = described.get("name") or (function.get("name") if isinstance(function, Mapping) else None)
+    if not name and (function is not None or "parameters" in described or described.get("type") == "function"):
+        raise GraphDefinitionError(
+            f'the tool {show(described)} has no "name": give a dict with "name", "description" and "parameters"'
+        )
+    return str(name or "")
+
+
+def listed(option: str, given: Any) -> list[Any]:
+    """Return what an argument lists.
+
+    Raises:
+        GraphDefinitionError: It is no list; one thing by itself is none.
+    """
+    if isinstance(given, Collection | Iterator) and not isinstance(given, str | bytes | Mapping):
+        return list(given)
+    raise GraphDefinitionError(f"{option} takes a list, not {show(given)} itself: {option}=[...]")
+
+
+def check_texts(name: Any, system_prompt: Any) -> None:
+    """Check the agent's name and its prompt.
+
+    Raises:
+        GraphDefinitionError: One is neither a text nor left out.
+    """
+    if not (name is None or isinstance(name, str)):
+        raise GraphDefinitionError(f"create_agent(name={show(name)}): a name is a text")
+    if not (system_prompt is None or isinstance(system_prompt, str) or getattr(system_prompt, "type", "") == "system"):
+        raise GraphDefinitionError(
+            f"create_agent(system_prompt={show(system_prompt)}): a prompt is a text or a SystemMessage; one that "
+            "depends on the run is made by @dynamic_prompt"
+        )
 
 
 def check_named(middleware: Sequence[AgentMiddleware], names: Sequence[str]) -> None:

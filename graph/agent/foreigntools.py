@@ -212,7 +212,7 @@ def from_graph(graph: Pregel, name: str | None, description: str | None) -> Tool
 
 
 def result_of(shown_state: Any, name: str) -> Any:
-    """Return what a graph's run comes to: the content of its last message, else its output.
+    """Return what a graph's run comes to: its structured response, the content of its last message, or its output.
 
     Raises:
         InterruptSwallowedError: The run is paused, and nothing around it is stored that could wait.
@@ -222,5 +222,7 @@ def result_of(shown_state: Any, name: str) -> Any:
             f"graph {name!r} stopped inside the tool that runs it, for {shown_state[INTERRUPT]!r}, and nothing waits "
             "for it. Compile the outermost graph with a checkpointer, and this one without"
         )
+    if isinstance(shown_state, dict) and shown_state.get("structured_response") is not None:
+        return shown_state["structured_response"]
     messages = shown_state.get("messages") if isinstance(shown_state, dict) else None
     return messages[-1].content if messages else shown_state

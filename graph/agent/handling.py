@@ -10,11 +10,14 @@ from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 from pregel.callables import annotations_of
 from pregel.errors import (
     ConcurrentRunError,
+    GraphDefinitionError,
     InterruptSwallowedError,
+    InvalidConfigError,
     InvalidUpdateError,
     MissingCheckpointerError,
     MissingStoreError,
     OutsideTaskError,
+    SchemaError,
 )
 from pregel.graph.agent.arguments import ToolArgumentsError, ToolDefinitionError, code_of
 from pregel.graph.agent.injection import ToolInjectionError
@@ -26,14 +29,17 @@ __all__ = ["FAULTS_OF_THE_GRAPH", "HandleToolErrors", "read_handling"]
 #: with. None: those about arguments that do not fit.
 HandleToolErrors: TypeAlias = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[[Any], str] | None
 
-#: What is wrong with the graph and no model can mend.
+#: What is wrong with the program: no model can mend it, and no retry.
 FAULTS_OF_THE_GRAPH: Final = (
     ConcurrentRunError,
+    GraphDefinitionError,
     InterruptSwallowedError,
+    InvalidConfigError,
     InvalidUpdateError,
     MissingCheckpointerError,
     MissingStoreError,
     OutsideTaskError,
+    SchemaError,
     ToolInjectionError,
 )
 

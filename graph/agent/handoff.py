@@ -84,7 +84,15 @@ def handoff_tool(agent_name: str, *, name: str | None = None, description: str |
         agent_name: The node to hand over to.
         name: The tool's name; `transfer_to_<agent_name>` by default.
         description: What the model is told; say when it should hand over.
+
+    Raises:
+        GraphDefinitionError: There is no name to hand over to.
     """
+    given: Any = agent_name
+    if not isinstance(given, str) or not given:
+        raise GraphDefinitionError(
+            f"handoff_tool({agent_name!r}) hands over to nobody: give the name of the other agent's node"
+        )
     return handing(agent_name, name, description, alone=True)
 
 

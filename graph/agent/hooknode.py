@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pregel.callables import read_callable
+from pregel.channels.base import MISSING
 from pregel.config import get_config, get_store, get_stream_writer
 from pregel.errors import GraphDefinitionError, InvalidUpdateError, nearest
-from pregel.graph.agent.middleware.base import forms_of, jumps_of
+from pregel.graph.agent.middleware.base import forms_of, jumps_of, runs_on_any_loop
 from pregel.graph.agent.routing import JUMPS, goto_in, jump_in, updated, updates_in
+from pregel.graph.agent.runs import ANSWER, tries_in
 from pregel.graph.annotations import is_typeddict
 from pregel.graph.schema import is_schema
 from pregel.types import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from pregel.graph.agent.middleware.base import AgentMiddleware
     from pregel.graph.agent.routing import Router
@@ -69,6 +72,9 @@ class HookNode:
     following: str | None
     #: What "end" means for it.
     end: str
+    #: Whether it may be the first node of a run, and whether it may end the loop.
+    begins: bool
+    ends_loop: bool
     #: The class that it annotates its state with, if that is one whose instances it wants; else None.
     reads: Any = None
 
@@ -80,6 +86,11 @@ class HookNode:
         found = [self.following] if self.following is not None else [*tools, router.loop, router.exit]
         jumps = {"model": (router.loop,), "end": (self.end,), "tools": tools}
         return tuple(dict.fromkeys([*found, *(name for jump in self.jumps for name in jumps[jump])]))
+
+    @property
+    def any_loop(self) -> bool:
+        """Whether its async form runs on every event loop."""
+        return self.asynchronous is not None and runs_on_any_loop(self.asynchronous.function)
 
     @property
     def forms(self) -> tuple[Callable[..., Any] | None, Callable[..., Awaitable[Any]] | None]:
@@ -107,6 +118,7 @@ class HookNode:
 
         Raises:
             InvalidUpdateError: It jumps where it can't, or names two ways to go on.
+            MissingStructuredOutputError: It ends the run, and the structured response has not been given.
         """
         parts = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
         jump, goto = jump_in(parts), goto_in(parts)
@@ -114,18 +126,33 @@ class HookNode:
             raise InvalidUpdateError(
                 f"{self.where} returned jump_to={jump!r} and a Command with goto={goto!r}: name one of them"
             )
+        updates = list(updates_in(parts))
+        noted = self.router.noted(runtime.state, {name for name, _ in updates}, may_begin=self.begins)
+        added = [noted] if noted else []
         if goto:
-            return parts
+            if self.ends_loop and self.router.leads_out(goto):
+                self.router.check_end(self.where, updated(runtime.state, [*noted.items(), *updates])[1], updates)
+            return [*added, *parts]
         following: list[Any]
         if jump is None and self.following is not None:
             following = [self.following]
         else:
-            messages, answer = updated(runtime.state, updates_in(parts))
+            messages, answer = updated(runtime.state, [*noted.items(), *updates])
             if jump is None:
-                following = self.router.after_model(messages, answer)
+                following = self.router.after_model(messages, answer, tries_in(runtime.state))
             else:
                 following = self.router.jump(jump, self.jumps, self.where, self.end, messages, answer)
-        return [*parts, Command(goto=following)]
+                if jump == "end" and self.ends_loop:
+                    self.router.check_end(self.where, answer, updates)
+                    parts = parts if self.router.has_form else [without_none(part) for part in parts]
+        return [*added, *parts, Command(goto=following)]
+
+
+def without_none(part: Any) -> Any:
+    """Return a part of a result that does not say that there is no structured response, where none was asked for."""
+    if isinstance(part, Mapping) and part.get(ANSWER, MISSING) is None:
+        return {name: value for name, value in part.items() if name != ANSWER}
+    return part
 
 
 def hook_node(middleware: AgentMiddleware, hook: str, router: Router, *, following: str | None, end: str) -> HookNode:
@@ -162,4 +189,5 @@ def hook_node(middleware: AgentMiddleware, hook: str, router: Router, *, followi
         if annotated is not None and is_schema(annotated) and not is_typeddict(annotated):
             reads = annotated
         forms.append(Form(function, read.code.inject))
-    return HookNode(where, forms[0], forms[1], router, jumps, following, end, reads)
+    begins, ends_loop = hook in {"before_agent", "before_model"}, hook != "after_agent"
+    return HookNode(where, forms[0], forms[1], router, jumps, following, end, begins, ends_loop, reads)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from pregel.graph.agent.middleware.base import AgentMiddleware
     from pregel.graph.state import StateGraph
 
-__all__ = ["MODEL", "TOOLS", "Forms", "Layout", "check_names"]
+__all__ = ["AFTER_TOOLS", "MODEL", "TOOLS", "Forms", "Layout", "check_names"]
 
 MODEL = "model"
 TOOLS = "tools"
+AFTER_TOOLS = "after_tools"
 
 
 class Forms(NamedTuple):
@@ -30,6 +31,8 @@ class Forms(NamedTuple):
 
     invoke: Callable[..., Any] | None
     ainvoke: Callable[..., Any] | None
+    #: Whether the async form runs on every event loop.
+    any_loop: bool = True
 
 
 class Place(NamedTuple):
@@ -55,11 +58,15 @@ class Layout:
         middleware: In order.
         has_tools: Whether there is a node that runs tools.
         direct: The tools whose result is the agent's answer.
+        has_form: Whether there is a `response_format`.
+        asks_forms: Whether there is one, or a wrapper that may ask for one.
     """
 
     middleware: Sequence[AgentMiddleware]
     has_tools: bool
     direct: frozenset[str] = frozenset()
+    has_form: bool = False
+    asks_forms: bool = False
     places: dict[str, list[Place]] = field(init=False)
     router: Router = field(init=False)
 
@@ -73,7 +80,10 @@ class Layout:
         object.__setattr__(self, "places", places)
         loop = first(places["before_model"], MODEL)
         exit_ = first(places["after_agent"], END)
-        router = Router(loop, exit_, TOOLS if self.has_tools else None, self.direct)
+        # Two ways out of one superstep do no harm where one is the end of the graph: it runs nothing.
+        join = AFTER_TOOLS if self.direct and exit_ != END else None
+        tools = TOOLS if self.has_tools else None
+        router = Router(loop, exit_, tools, self.direct, self.has_form, self.asks_forms, join)
         object.__setattr__(self, "router", router)
 
     @property
@@ -122,8 +132,7 @@ class Layout:
         builder.add_edge(START, self.entry)
         leads: tuple[str, ...] = ()
         if self.after_model is None:
-            again = self.has_tools or model.response_format is not None
-            leads = (*((TOOLS,) if self.has_tools else ()), *((router.loop,) if again else ()), router.exit)
+            leads = (*((TOOLS,) if self.has_tools else ()), router.loop, router.exit)
         builder.add_node(MODEL, Forms(*model.forms), input_schema=view)
         if self.after_model is None:
             builder.add_conditional_edges(MODEL, standing_in(model.follow, view), leads)
@@ -132,10 +141,14 @@ class Layout:
         if tools is not None:
             may_end = self.direct or model.response_format is not None
             leads = (router.loop, router.exit) if may_end else (router.loop,)
+            if router.join is not None:
+                builder.add_node(router.join, Forms(tools.join, None), input_schema=view)
+                builder.add_conditional_edges(router.join, standing_in(tools.follow, view), leads)
+                leads = (*leads, router.join)
             builder.add_node(TOOLS, Forms(*tools.forms), input_schema=view)
             builder.add_conditional_edges(TOOLS, standing_in(tools.follow, view), leads)
         for name, hook in self.hooks().items():
-            builder.add_node(name, Forms(*hook.forms), input_schema=hook.reads or view)
+            builder.add_node(name, Forms(*hook.forms, any_loop=hook.any_loop), input_schema=hook.reads or view)
             builder.add_conditional_edges(name, standing_in(hook.follow, view), hook.destinations)
 
 

@@ -1,38 +1,30 @@
-"""The node that calls the model, through whatever the middleware wraps around the call.
-
-Theory of operation. The call is an onion: the innermost layer calls the model and reads a structured response off its
-message, each `wrap_model_call` is a layer around the others, the first of the list the outermost. A layer hands on what
-it answers, and what the commands of it and of the layers inside it update. It hands on those of the last call that it
-made: what an earlier call of its handler updated is dropped with that call's answer.
-"""
+"""The node that calls the model, through whatever the middleware wraps around the call."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from anyio import from_thread
-
-from pregel.channels.base import MISSING
-from pregel.errors import GraphDefinitionError, InvalidUpdateError, InvalidUpdateTypeError
-from pregel.graph.agent.answering import answered, asking
+from pregel.errors import GraphDefinitionError, nearest
+from pregel.graph.agent.answering import asking, check_tries
+from pregel.graph.agent.layers import Made, aaround, around, completed, settled
 from pregel.graph.agent.middleware.base import forms_of
-from pregel.graph.agent.models.calling import acall_model, call_model
-from pregel.graph.agent.offloading import in_worker
-from pregel.graph.agent.requests import ExtendedModelResponse, ModelRequest, ModelResponse
-from pregel.graph.agent.routing import pairs_of, updated
-from pregel.graph.agent.structured import resolved
-from pregel.graph.agent.turns import answer_to, is_answer_of_model
+from pregel.graph.agent.models.calling import acall_model, call_model, stream_numbers
+from pregel.graph.agent.requests import ModelRequest
+from pregel.graph.agent.routing import updated
+from pregel.graph.agent.runs import ANSWER, TRIES, noted, tries_in
+from pregel.graph.agent.structured import MissingStructuredOutputError, resolved
+from pregel.graph.agent.turns import answer_to, is_answer_of_model, pending_calls, repaired
 from pregel.runtime import message_writer
-from pregel.text import show
 from pregel.types import Command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pregel.graph.agent.layers import AsyncLayer, Layer
     from pregel.graph.agent.middleware.base import AgentMiddleware
     from pregel.graph.agent.routing import Router
     from pregel.graph.messages import SystemMessage
@@ -41,15 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["ModelNode"]
 
 
-class Made(NamedTuple):
-    """What a layer answers, and what the commands of it and of the layers inside it update."""
-
-    response: ModelResponse
-    updates: tuple[tuple[str, Any], ...] = ()
-
-
-Layer: TypeAlias = Callable[[ModelRequest], Made]
-AsyncLayer: TypeAlias = Callable[[ModelRequest], Awaitable[Made]]
 #: Takes the pieces of an answer; None where nobody reads them.
 Tell: TypeAlias = Callable[[Any], None] | None
 
@@ -105,8 +88,9 @@ class ModelNode:
         return self.result(layer(request), request)
 
     async def acall(self, state: Mapping[str, Any], runtime: Runtime[Any], config: Mapping[str, Any]) -> Any:
-        """Run the node on an event loop. A wrapper without an async form runs in a worker thread."""
+        """Run the node on an event loop. A wrapper whose sync form is called runs in a worker thread."""
         request = self.request(state, runtime)
+        stream_numbers()  # begin here, as what comes back from a thread has a copy of this context
         layer: AsyncLayer = partial(self.aask, config, message_writer())
         for wrapper in reversed(self.wrappers):
             layer = partial(aaround, wrapper, layer)
@@ -116,7 +100,7 @@ class ModelNode:
         """Return what the outermost wrapper is given. Its lists and dicts are its own."""
         return ModelRequest(
             model=self.model,
-            messages=list(state.get("messages", ())),
+            messages=repaired(state.get("messages", ())),
             system_message=self.system_message,
             tools=list(self.tools),
             response_format=resolved(self.response_format, self.model),
@@ -128,12 +112,12 @@ class ModelNode:
     def ask(self, config: Mapping[str, Any], tell: Tell, request: ModelRequest) -> Made:
         """Call the model: the innermost layer."""
         request = self.checked(request)
-        return Made(settled(call_model(request.model, asking(request), config, tell), request))
+        return settled(call_model(request.model, asking(request), config, tell), request)
 
     async def aask(self, config: Mapping[str, Any], tell: Tell, request: ModelRequest) -> Made:
         """Do the same, awaited."""
         request = self.checked(request)
-        return Made(settled(await acall_model(request.model, asking(request), config, tell), request))
+        return settled(await acall_model(request.model, asking(request), config, tell), request)
 
     def checked(self, request: ModelRequest) -> ModelRequest:
         """Return a request whose tools can be run and whose strategy fits its model.
@@ -155,132 +139,86 @@ class ModelNode:
 
     def result(self, made: Made, request: ModelRequest) -> Any:
         """Return the update of the node, and what follows."""
-        response, state = made.response, request.state
-        if unsettled(response, request):
-            response = settled(response.message, request)
-        messages = [self.signed(message) for message in response.result]
-        answer = response.structured_response
-        updates: list[tuple[str, Any]] = [("messages", messages)]
-        if answer is not None or state.get("structured_response") is not None:  # an earlier answer is none to this call
-            updates.append(("structured_response", answer))
+        state = request.state
+        made = self.without_tools(completed(made, request), request)
+        answer = made.response.structured_response
+        updates: list[tuple[str, Any]] = [("messages", self.own(made.response.result, state))]
+        if answer is not None or state.get(ANSWER) is not None:  # an earlier answer is none to this call
+            updates.append((ANSWER, answer))
         merged = merge([*updates, *made.updates], self.folding)
+        if self.response_format is not None or self.wrappers:  # which may ask for a form
+            written = {name for name, _ in merged}
+            has_form = self.response_format is not None
+            merged += noted(state, written, has_form=has_form, may_begin=True).items()
         if self.router is None:
             return Command(update=merged)
-        return Command(update=merged, goto=self.router.after_model(*updated(state, merged)))
+        tries = next((value for name, value in merged if name == TRIES), tries_in(state))
+        return Command(update=merged, goto=self.router.after_model(*updated(state, merged), tries))
+
+    def without_tools(self, made: Made, request: ModelRequest) -> Made:
+        """Return what the model gave; where the agent runs no tools, with answers to the calls of such.
+
+        Raises:
+            StructuredOutputError: The model is to give a structured response, and may not be told of it any more.
+        """
+        if self.local is None or self.local:  # the node of the tools answers them
+            return made
+        response, strategy = made.response, request.response_format
+        known = [*map(described_name, request.tools), *(each.name for each in getattr(strategy, "schemas", ()))]
+        strange = [call for call in pending_calls(response.result) if call["name"] not in known]
+        if not strange:
+            return made
+        tools = ", ".join(known) or "none"
+        answers = [
+            answer_to(
+                call, f"There is no tool {call['name']!r}.{nearest(call['name'], known)} Tools: {tools}.", error=True
+            )
+            for call in strange
+        ]
+        updates = made.updates
+        if strategy is not None and TRIES not in dict(updates):
+            names = " and ".join(repr(call["name"]) for call in strange)
+            fault = MissingStructuredOutputError(f"the model called {names}, which there is not", response.message)
+            check_tries(fault, request)
+            updates = (*updates, (TRIES, tries_in(request.state) + 1))
+        return Made(replace(response, result=[*response.result, *answers]), updates)
 
     def follow(self, state: Mapping[str, Any]) -> list[Any]:
         """Return what follows a result that somebody else gave in the node's place."""
         return self.router.after_model(*updated(state, ()))  # type: ignore[union-attr]  # asked only where there is one
 
-    def signed(self, message: Any) -> Any:
-        """Return a message with the agent's name, if it is the model's and has none."""
-        if self.name is None or message.name or not is_answer_of_model(message):
-            return message
-        return message.model_copy(update={"name": self.name})
+    def own(self, messages: Sequence[Any], state: Mapping[str, Any]) -> list[Any]:
+        """Return messages as they are added: the model's with the agent's name, and none in the place of another one.
+
+        Args:
+            messages: The messages.
+            state: The state that they are added to.
+        """
+        taken = {message.id for message in state.get("messages", ())}
+        found = []
+        for message in messages:
+            changes: dict[str, Any] = {}
+            if is_answer_of_model(message) or message.type == "tool":
+                if message.id in taken:
+                    changes["id"] = None
+                taken.add(message.id)
+            if self.name is not None and not message.name and is_answer_of_model(message):
+                changes["name"] = self.name
+            found.append(message.model_copy(update=changes) if changes else message)
+        return found
+
+
+def described_name(tool: Any) -> str:
+    """Return the name of a tool that a model is told of; empty where it has none."""
+    if not isinstance(tool, Mapping):
+        return str(getattr(tool, "name", ""))
+    function = tool.get("function")
+    return str(tool.get("name") or (function.get("name") if isinstance(function, Mapping) else None) or "")
 
 
 def name_of(tool: Any) -> str | None:
     """Return the name of a tool that is run here; a dict describes one that the provider runs."""
     return None if isinstance(tool, Mapping) else getattr(tool, "name", None)
-
-
-def around(wrapper: AgentMiddleware, inner: Layer, request: ModelRequest) -> Made:
-    """Make a call through a wrapper."""
-    updates: list[tuple[str, Any]] = []
-
-    def handler(request: ModelRequest) -> ModelResponse:
-        updates.clear()
-        made = inner(checked_request(request, wrapper))
-        updates[:] = made.updates
-        return made.response
-
-    call, _ = forms_of(wrapper, "wrap_model_call")
-    return read(call(request, handler), request, wrapper, updates)  # type: ignore[misc]  # asked only where there is one
-
-
-async def aaround(wrapper: AgentMiddleware, inner: AsyncLayer, request: ModelRequest) -> Made:
-    """Make a call through a wrapper, awaited."""
-    updates: list[tuple[str, Any]] = []
-
-    async def handler(request: ModelRequest) -> ModelResponse:
-        updates.clear()
-        made = await inner(checked_request(request, wrapper))
-        updates[:] = made.updates
-        return made.response
-
-    call, acall = forms_of(wrapper, "wrap_model_call")
-    if acall is not None:
-        result = await acall(request, handler)
-    else:
-        sync: Any = call  # one form is there
-        back: Any = from_thread.run
-        result = await in_worker(partial(sync, request, partial(back, handler)))
-    return read(result, request, wrapper, updates)
-
-
-def checked_request(request: Any, wrapper: AgentMiddleware) -> ModelRequest:
-    """Return what a wrapper hands to its handler, if it is a request.
-
-    Raises:
-        InvalidUpdateTypeError: It is none.
-    """
-    if isinstance(request, ModelRequest):
-        return request
-    raise InvalidUpdateTypeError(
-        f"wrap_model_call of {wrapper.name!r} called its handler with {show(request)}: give it a ModelRequest, such as "
-        "request.override(...)"
-    )
-
-
-def read(result: Any, request: ModelRequest, wrapper: AgentMiddleware, inner: Sequence[tuple[str, Any]]) -> Made:
-    """Return what a wrapper answered, with the updates of the layers inside it.
-
-    Raises:
-        InvalidUpdateTypeError: It is nothing that a wrapper may return.
-        InvalidUpdateError: Its command does more than to update.
-    """
-    where = f"wrap_model_call of {wrapper.name!r}"
-    command = None
-    if isinstance(result, ExtendedModelResponse):
-        result, command = result.model_response, result.command
-    if isinstance(result, ModelResponse):
-        response = result
-    elif getattr(result, "type", None) is not None and is_answer_of_model(result):
-        response = settled(result, request)
-    else:
-        raise InvalidUpdateTypeError(
-            f"{where} returned {show(result)}: it returns a ModelResponse, an AIMessage or an ExtendedModelResponse"
-        )
-    if command is None:
-        return Made(response, tuple(inner))
-    if command.goto or command.graph is not None or command.resume is not MISSING:
-        raise InvalidUpdateError(
-            f"{where} returned a command that steers the run. A wrapper's command only updates: steer by jump_to from "
-            "an after_model hook"
-        )
-    return Made(response, (*inner, *pairs_of(command.update)))
-
-
-def settled(message: Any, request: ModelRequest) -> ModelResponse:
-    """Return what a message of the model comes to: calls that can't be read are answered, as is structured output."""
-    response = answered(message, replace(request, response_format=resolved(request.response_format, request.model)))
-    broken = [
-        answer_to(
-            call,
-            f"Error: the arguments of this call can't be read: {call.get('error') or 'they are no JSON object'}. Call "
-            "the tool again with arguments that are a JSON object.",
-            error=True,
-        )
-        for call in getattr(message, "invalid_tool_calls", ())
-    ]
-    return replace(response, result=[*response.result, *broken]) if broken else response
-
-
-def unsettled(response: ModelResponse, request: ModelRequest) -> bool:
-    """Return whether a wrapper made an answer by itself, without the structured response that was asked for."""
-    if request.response_format is None or response.structured_response is not None:
-        return False
-    return len(response.result) == 1 and is_answer_of_model(response.result[0])
 
 
 def merge(updates: Sequence[tuple[str, Any]], folding: frozenset[str]) -> list[tuple[str, Any]]:

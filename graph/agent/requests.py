@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pregel.errors import GraphDefinitionError
+from pregel.graph.agent.turns import is_answer_of_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,10 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ExtendedModelResponse", "ModelRequest", "ModelResponse", "ToolCallRequest"]
 
+#: What a request has parts for, so that no setting may say it too.
+PARTS: Final = ("messages", "system_message", "tools", "tool_choice")
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call of the model, which wrappers may change by `override` before they pass it on."""
+    """One call of the model, which wrappers may change by `override` before they pass it on.
+
+    Raises:
+        GraphDefinitionError: The settings have a name that a part of the request has.
+    """
 
     #: A `ChatModel`, or a chat model of LangChain.
     model: Any
@@ -37,6 +47,14 @@ class ModelRequest:
     state: Mapping[str, Any] = field(default_factory=dict)
     runtime: Runtime[Any] | None = None
 
+    def __post_init__(self) -> None:
+        for name in PARTS:
+            if name in self.model_settings:
+                raise GraphDefinitionError(
+                    f"model_settings has {name!r}, which is a part of the request by itself: "
+                    f"request.override({name}=...)"
+                )
+
     @property
     def system_prompt(self) -> str | None:
         """The text of the system message."""
@@ -47,6 +65,7 @@ class ModelRequest:
 
         Raises:
             TypeError: There is no part of that name.
+            GraphDefinitionError: See above.
         """
         if "system_prompt" in changes:
             from pregel.graph.messages import SystemMessage  # noqa: PLC0415 - where a prompt is changed
@@ -68,7 +87,7 @@ class ModelResponse:
     @property
     def message(self) -> Any:
         """The model's message."""
-        return next(message for message in reversed(self.result) if message.type == "ai")
+        return next(message for message in reversed(self.result) if is_answer_of_model(message))
 
 
 @dataclass(frozen=True, slots=True)

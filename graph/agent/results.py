@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from inspect import isasyncgen, isawaitable, isgenerator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pregel.graph.agent.tooltype import ResponseFormat
     from pregel.graph.messages import ToolCall
 
-__all__ = ["Answer", "ToolResultError", "answer", "answers_as_updates", "checked", "is_tool_message"]
+__all__ = ["Answer", "ToolResultError", "answer", "answers_as_updates", "check_awaited", "checked", "is_tool_message"]
 
 #: What answers a call: a `ToolMessage` (ours or LangChain's), a `Command`, or a list of these.
 Answer: TypeAlias = Any
@@ -137,6 +138,7 @@ def checked(result: Any, call: ToolCall, by: str, messages_key: str) -> Answer:
     Raises:
         ToolResultError: It is none of these, or answers another call, or nothing; says how to write it.
     """
+    check_awaited(result, by, ToolResultError)
     parts = result if isinstance(result, list) else [result]
     for part in parts:
         if not is_control(part):
@@ -166,7 +168,54 @@ def checked(result: Any, call: ToolCall, by: str, messages_key: str) -> Answer:
             f"Command(update={{{messages_key!r}: [{written(call)}], ...}}). The id comes "
             "in a parameter `tool_call_id: Annotated[str, InjectedToolCallId]`"
         )
-    return result
+    own = [without_id(part, call, messages_key) for part in parts]
+    return own if isinstance(result, list) else own[0]
+
+
+def check_awaited(result: Any, by: str, error: type[InvalidUpdateTypeError]) -> None:
+    """Check that what a wrapper returned is not yet to be awaited.
+
+    Raises:
+        InvalidUpdateTypeError: It is, in the given class.
+    """
+    if isawaitable(result):
+        if hasattr(result, "close"):
+            result.close()  # never awaited: said in our words instead of the interpreter's warning
+        raise error(
+            f"{by} returned a {type(result).__name__} in the place of a result: its handler is to be awaited, `return "
+            "await handler(request)`"
+        )
+
+
+def without_id(part: Any, call: ToolCall, messages_key: str) -> Any:
+    """Return a part of an answer in which the message that answers the call has no id yet.
+
+    It is given one of its own: with an id that a tool writes down, the answer to one call would take the place of the
+    answer to another.
+    """
+
+    def cleared(message: Any) -> Any:
+        if is_tool_message(message) and message.tool_call_id == call["id"] and message.id:
+            return message.model_copy(update={"id": None})
+        return message
+
+    def each(given: Any) -> Any:
+        return [cleared(message) for message in given] if isinstance(given, list) else cleared(given)
+
+    if not isinstance(part, Command):
+        return cleared(part)
+    update = part.update
+    if isinstance(update, Mapping) and messages_key in update:
+        return replace(part, update={**update, messages_key: each(update[messages_key])})
+    if isinstance(update, (list, tuple)):
+        pairs = [
+            (pair[0], each(pair[1]))
+            if isinstance(pair, tuple) and len(pair) == PAIR and pair[0] == messages_key
+            else pair
+            for pair in update
+        ]
+        return replace(part, update=pairs)
+    return part
 
 
 def written(call: ToolCall) -> str:

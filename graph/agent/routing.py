@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pregel.codec import register
 from pregel.errors import InvalidUpdateError, nearest
+from pregel.graph.agent.runs import ANSWER, noted
 from pregel.graph.agent.state import JumpTo
-from pregel.graph.agent.turns import last_turn, pending_calls, plain
+from pregel.graph.agent.structured import MissingStructuredOutputError
+from pregel.graph.agent.turns import has_error, last_turn, pending_calls, plain
 from pregel.graph.messages import add_messages
 from pregel.text import show
-from pregel.types import Command, Overwrite, Send
+from pregel.types import END, Command, Overwrite, Send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pregel.graph.messages import ToolCall
 
@@ -42,7 +44,8 @@ class ToolTurn:
     """What a `Send` to the tools carries: small, for it is stored."""
 
     call: ToolCall
-    #: Whether the loop ends when the calls of the turn are done. All calls of a turn agree.
+    #: Whether the loop ends when the calls of the turn are done, unless one is answered by an error. All calls of a
+    #: turn agree.
     ends: bool = False
 
     @property
@@ -65,32 +68,64 @@ class Router:
     tools: str | None = None
     #: The tools whose result is the agent's answer.
     direct: frozenset[str] = frozenset()
+    #: Whether the agent has a `response_format`, and whether it may be asked for a form at all.
+    has_form: bool = False
+    asks_forms: bool = False
+    #: What follows several calls of `direct` tools, if one may lead back and another out: a node that looks at all.
+    join: str | None = None
 
-    def after_model(self, messages: Sequence[Any], answer: Any) -> list[str | Send]:
+    def after_model(self, messages: Sequence[Any], answer: Any, tries: int = 0) -> list[str | Send]:
         """Return what follows the last hook after a model call.
 
         Args:
             messages: The conversation.
             answer: The structured response, or None.
+            tries: How often the model was told in this run to correct it: if it was, it is still to come.
         """
         calls = self.calls(messages, answer)
         if calls:
             return calls
         if answer is not None:
             return [self.exit]
-        return [self.loop if asks_again(messages) else self.exit]
+        return [self.loop if self.has_form or tries or asks_again(messages) else self.exit]
 
     def calls(self, messages: Sequence[Any], answer: Any) -> list[str | Send]:
         """Return one `Send` for each call that has no answer yet."""
         if self.tools is None:
             return []
         calls = pending_calls(messages)
-        ends = answer is not None or all(call["name"] in self.direct for call in calls)
+        direct = all(call["name"] in self.direct for call in calls) and not has_error(last_turn(messages)[1])
+        ends = answer is not None or direct
         return [Send(self.tools, ToolTurn(plain(call), ends)) for call in calls]
 
     def after_tools(self, *, ends: bool) -> str:
         """Return what follows a turn of tool calls."""
         return self.exit if ends else self.loop
+
+    def noted(self, state: Mapping[str, Any], written: Collection[str], *, may_begin: bool = False) -> dict[str, Any]:
+        """Return what a node adds to its updates; see `pregel.graph.agent.runs.noted`."""
+        return noted(state, written, has_form=self.has_form, may_begin=may_begin) if self.asks_forms else {}
+
+    def leads_out(self, goto: Iterable[Any]) -> bool:
+        """Return whether something of a `Command(goto=...)` leads out of the loop."""
+        return any(isinstance(each, str) and each in {END, self.exit} for each in goto)
+
+    def check_end(self, where: str, answer: Any, updates: Iterable[tuple[str, Any]]) -> None:
+        """Check that a run may be ended: not without the structured response, if not on purpose.
+
+        Args:
+            where: Who ends it, for messages.
+            answer: The structured response, or None.
+            updates: What it updates: None as the structured response says that there shall be none.
+
+        Raises:
+            MissingStructuredOutputError: It may not.
+        """
+        if self.has_form and answer is None and all(name != ANSWER for name, _ in updates):
+            raise MissingStructuredOutputError(
+                f"{where} ends the run, and the agent has not given its structured response. Let it go on, or give one "
+                f"beside the jump: {{'jump_to': 'end', {ANSWER!r}: ...}}, with None where there shall be none"
+            )
 
     def jump(
         self, target: str, allowed: Sequence[str], where: str, exit_: str, messages: Sequence[Any], answer: Any
@@ -179,12 +214,12 @@ def jump_in(result: Any) -> Any:
 
 def updated(state: Mapping[str, Any], updates: Iterable[tuple[str, Any]]) -> tuple[list[Any], Any]:
     """Return the conversation and the structured response as they will be when these updates are applied."""
-    messages, answer = state.get("messages", []), state.get("structured_response")
+    messages, answer = state.get("messages", []), state.get(ANSWER)
     for name, value in updates:
         whole = isinstance(value, Overwrite)
         if name == "messages":
             messages = add_messages([], value.value) if whole else add_messages(messages, value)
-        elif name == "structured_response":
+        elif name == ANSWER:
             answer = value.value if whole else value
     return messages, answer
 

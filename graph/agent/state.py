@@ -10,7 +10,7 @@ from pregel.channels.ephemeral import EphemeralValue
 from pregel.graph.messages import AnyMessage, add_messages
 from pregel.graph.schema import OmitFromInput, PrivateStateAttr
 
-__all__ = ["AgentState", "JumpTo", "ResponseT"]
+__all__ = ["AgentState", "JumpTo", "ResponseT", "RunState"]
 
 #: Where a hook may send a run: to the tools, to the start of the loop, or out of it.
 JumpTo: TypeAlias = Literal["tools", "model", "end"]
@@ -27,3 +27,12 @@ class AgentState(TypedDict, Generic[ResponseT]):
     jump_to: NotRequired[Annotated[JumpTo | None, EphemeralValue, PrivateStateAttr]]
     #: The answer in the form of `response_format`.
     structured_response: NotRequired[Annotated[ResponseT, OmitFromInput]]
+
+
+class RunState(TypedDict):
+    """What the state of an agent holds for itself that may be asked for a form; see `pregel.graph.agent.runs`."""
+
+    #: Whether a node of the agent ran in the superstep before.
+    agent_run_ongoing: NotRequired[Annotated[bool, EphemeralValue(guard=False), PrivateStateAttr]]
+    #: How often the model was told to correct its structured response in this run.
+    structured_response_tries: NotRequired[Annotated[int, PrivateStateAttr]]

@@ -72,7 +72,7 @@ class StructuredOutputValidationError(StructuredOutputError):
 
 
 class MissingStructuredOutputError(StructuredOutputError):
-    """A model answered in words of its own where a structured response was asked for."""
+    """A model answered in words of its own where a structured response was asked for, or a run ended without one."""
 
 
 def reason_of(error: Exception) -> str:
@@ -104,9 +104,14 @@ class OutputSchema:
         """Read a pydantic model, dataclass, `TypedDict` or JSON schema.
 
         Raises:
-            GraphDefinitionError: It is none of them.
+            GraphDefinitionError: It is none of them, or a JSON schema without content.
         """
         if isinstance(schema, Mapping):
+            if not schema:
+                raise GraphDefinitionError(
+                    "response_format is an empty JSON schema, which any answer fits: name the parts of the answer, "
+                    "{'title': ..., 'type': 'object', 'properties': {...}}, or leave response_format out"
+                )
             name = str(schema.get("title") or schema.get("name") or "answer")
             return cls(UNNAMABLE.sub("_", name), str(schema.get("description", "")), dict(schema), dict[str, Any])
         from pregel.graph.coercion import adapter_of  # noqa: PLC0415 - imports pydantic
@@ -166,7 +171,7 @@ class ToolStrategy(Strategy[SchemaT]):
         tool_message_content: What the conversation has as the result of the call; the answer itself if left out.
         handle_errors: Which wrong answers the model may correct: True for all, False for none, the types of the errors,
             a text that the model is told, or a function from the error to such a text.
-        max_retries: How often in a row it may, before the run fails with the error.
+        max_retries: How often it may in a run, before the run fails with the error.
 
     Raises:
         GraphDefinitionError: The schema is no schema, or two forms have one name.
@@ -185,6 +190,8 @@ class ToolStrategy(Strategy[SchemaT]):
         self.handle_errors = handle_errors
         self.max_retries = max_retries
         self.schemas = tuple(map(OutputSchema.of, parts_of(schema)))
+        if not self.schemas:
+            raise GraphDefinitionError('the "oneOf" of response_format lists no form of answer: give it some')
         names = [each.name for each in self.schemas]
         if len(set(names)) < len(names):
             raise GraphDefinitionError(
@@ -218,7 +225,7 @@ class ProviderStrategy(Strategy[SchemaT]):
     Args:
         schema: A pydantic model, dataclass, `TypedDict` or JSON schema.
         strict: Whether the provider shall follow the schema to the letter, where it has the choice.
-        max_retries: How often in a row the model may correct an answer, before the run fails with the error.
+        max_retries: How often the model may correct an answer in a run, before the run fails with the error.
 
     Raises:
         GraphDefinitionError: The schema is no schema.

@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pregel.errors import GraphInterrupt, NodeInputError, nearest
+from pregel.graph.agent.arguments import ToolArgumentsError
 from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH, read_handling
 from pregel.graph.agent.injection import ToolRuntime
 from pregel.graph.agent.requests import ToolCallRequest
@@ -50,7 +51,8 @@ class ToolNode:
         name: How messages name the node.
         handle_tool_errors: Which errors become a message to the model; others end the run. By default those about
             arguments that do not fit. Questions of `interrupt` always pass, and so do errors that tell of a fault in
-            the graph, such as a missing store.
+            the graph, such as a missing store, and those of the wrappers' own. The wrappers see a tool's errors first,
+            and the messages only where arguments do not fit.
         messages_key: The field of the state that holds the messages.
         wrappers: What stands around each call, the outermost first: functions of a `ToolCallRequest` and a handler,
             or middleware.
@@ -59,6 +61,8 @@ class ToolNode:
         ToolDefinitionError: Something is no tool, or two tools have one name.
     """
 
+    #: Each tool knows on which loops its async form runs.
+    any_loop = True
     #: Only there where no tool and no wrapper must be awaited.
     invoke: Callable[..., Any]
     #: Only there where some tool or wrapper can be awaited.
@@ -102,11 +106,25 @@ class ToolNode:
             GraphInterrupt: The tool asks something.
             Exception: Whatever the tool raises that is not handled.
         """
-        return call_wrapped(self.wrappers, self.request(call, runtime), self._execute, self.messages_key)
+        request = self.request(call, runtime)
+        raised: list[Exception] = []
+        try:
+            return call_wrapped(self.wrappers, request, partial(self._execute, raised), self.messages_key)
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is handled as the user wants it
+            return self._failed(error, request.tool_call, raised)
+        finally:
+            raised.clear()  # they hold this frame
 
     async def arun(self, call: ToolCall, runtime: Runtime[Any]) -> Answer:
         """Do the same, awaited; see `run`."""
-        return await acall_wrapped(self.wrappers, self.request(call, runtime), self._aexecute, self.messages_key)
+        request = self.request(call, runtime)
+        raised: list[Exception] = []
+        try:
+            return await acall_wrapped(self.wrappers, request, partial(self._aexecute, raised), self.messages_key)
+        except Exception as error:  # noqa: BLE001 - see `run`
+            return self._failed(error, request.tool_call, raised)
+        finally:
+            raised.clear()
 
     def request(self, call: ToolCall, runtime: Runtime[Any]) -> ToolCallRequest:
         """Return what goes through the wrappers; without arguments that are not the model's to give."""
@@ -131,26 +149,32 @@ class ToolNode:
             ),
         )
 
-    def _execute(self, request: ToolCallRequest) -> Answer:
-        """Make a call, behind all wrappers."""
+    def _execute(self, raised: list[Exception], request: ToolCallRequest) -> Answer:
+        """Make a call, behind all wrappers; what the tool raises is added to a list."""
         call, called = request.tool_call, tool_of(request)
         if called is None:
             return self._unknown(call)
         try:
             result = called.call(call["args"], runtime=runtime_of(request))
-        except Exception as error:  # noqa: BLE001 - whatever it raises is handled as the user wants it
-            return self._failed(error, call)
+        except Exception as error:
+            raised.append(error)
+            if isinstance(error, ToolArgumentsError) and self._tells(error):  # made again it would be as wrong
+                return answer_to(call, self._text(error), error=True)
+            raise
         return answer(result, call, called.response_format, self.messages_key)
 
-    async def _aexecute(self, request: ToolCallRequest) -> Answer:
+    async def _aexecute(self, raised: list[Exception], request: ToolCallRequest) -> Answer:
         """Do the same, awaited."""
         call, called = request.tool_call, tool_of(request)
         if called is None:
             return self._unknown(call)
         try:
             result = await called.acall(call["args"], runtime=runtime_of(request))
-        except Exception as error:  # noqa: BLE001 - see `_execute`
-            return self._failed(error, call)
+        except Exception as error:
+            raised.append(error)
+            if isinstance(error, ToolArgumentsError) and self._tells(error):  # made again it would be as wrong
+                return answer_to(call, self._text(error), error=True)
+            raise
         return answer(result, call, called.response_format, self.messages_key)
 
     def _unknown(self, call: ToolCall) -> Answer:
@@ -159,13 +183,22 @@ class ToolNode:
         text = f"There is no tool {call['name']!r}.{nearest(call['name'], self.tools)} Tools: {names}."
         return answer_to(call, text, error=True)
 
-    def _failed(self, error: Exception, call: ToolCall) -> Answer:
+    def _tells(self, error: Exception) -> bool:
+        """Return whether the model is told of an error of a tool."""
+        return isinstance(error, self._handled) and not isinstance(error, FAULTS_OF_THE_GRAPH)
+
+    def _failed(self, error: Exception, call: ToolCall, raised: Iterable[Exception]) -> Answer:
         """Return the answer to a call that failed, or raise what it failed with.
+
+        Args:
+            error: What came out of the wrappers.
+            call: The call.
+            raised: What the tool raised in its attempts: a wrapper's own error is no tool's.
 
         Raises:
             Exception: The error, with a note that names the tool, if it is not handled.
         """
-        if isinstance(error, self._handled) and not isinstance(error, FAULTS_OF_THE_GRAPH):
+        if self._tells(error) and any(error is each for each in raised):
             return answer_to(call, self._text(error), error=True)
         with suppress(Exception):  # one that takes no notes goes without
             error.add_note(f"In tool {call['name']!r}, call {call['id']!r}.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pregel.graph.agent.arguments import ToolDefinitionError
+from pregel.graph.agent.arguments import ToolDefinitionError, copied
 from pregel.graph.agent.injection import Injected, injected_values
 from pregel.graph.agent.offloading import in_worker
 
@@ -68,14 +68,14 @@ class Tool:
         return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
 
     def without_injected(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the model's arguments without those that are not the model's to give, whatever it gives for them."""
-        return {name: value for name, value in args.items() if name not in self.injected}
+        """Return a copy of the model's arguments without those that are not the model's to give, whatever it gives."""
+        return {name: copied(value) for name, value in args.items() if name not in self.injected}
 
     def call(self, args: Mapping[str, Any], *, runtime: ToolRuntime[Any, Any] | None = None) -> Any:
         """Check the arguments, fill in the others, and call it.
 
         Args:
-            args: The model's arguments.
+            args: The model's arguments; the code is given copies, as these are part of a message.
             runtime: Where the others come from; None outside of a graph.
 
         Returns:
@@ -114,7 +114,7 @@ class Tool:
             ToolInjectionError: A parameter can't be filled.
         """
         mine = {
-            name: value
+            name: value if name in self.injected else copied(value)
             for name, value in args.items()
             if name not in self.injected or self.injected[name].kind == Injected.BY_WRAPPERS
         }

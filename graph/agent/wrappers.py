@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pregel.graph.agent.arguments import ToolDefinitionError
-from pregel.graph.agent.middleware.base import AgentMiddleware, forms_of
-from pregel.graph.agent.offloading import in_worker
+from pregel.graph.agent.middleware.base import AgentMiddleware, forms_of, is_awaited
+from pregel.graph.agent.offloading import back_on_loop, in_worker
 from pregel.graph.agent.requests import ToolCallRequest
 from pregel.graph.agent.results import ToolResultError, checked
 from pregel.text import show
@@ -98,7 +98,7 @@ async def acall_wrapped(
     execute: Callable[[ToolCallRequest], Awaitable[Answer]],
     messages_key: str,
 ) -> Answer:
-    """Do the same, awaited. A wrapper with a sync form only runs in a worker thread; its handler comes back here.
+    """Do the same, awaited. A wrapper whose sync form is called runs in a worker thread; its handler comes back here.
 
     Raises:
         ToolResultError: See `call_wrapped`.
@@ -110,12 +110,10 @@ async def acall_wrapped(
     async def handler(inner: ToolCallRequest) -> Answer:
         return await acall_wrapped(rest, handed_on(inner, wrapper), execute, messages_key)
 
-    if wrapper.awaited is not None:
-        result = await wrapper.awaited(request, handler)
+    sync: Any = wrapper.sync
+    awaited: Any = wrapper.awaited
+    if is_awaited(sync, awaited):
+        result = await awaited(request, handler)
     else:
-        import anyio.from_thread  # noqa: PLC0415 - sync runs do not pay for it
-
-        sync: Any = wrapper.sync
-        back: Any = anyio.from_thread.run
-        result = await in_worker(partial(sync, request, partial(back, handler)))
+        result = await in_worker(partial(sync, request, partial(back_on_loop, handler)))
     return checked(result, request.tool_call, wrapper.name, messages_key)

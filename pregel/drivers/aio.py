@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Asked = tuple[Turn, anyio.Event]
 
-__all__ = ["AsyncDriver"]
+__all__ = ["AsyncDriver", "InContext"]
 
 T = TypeVar("T")
 
@@ -124,7 +124,11 @@ class AsyncDriver:
 
     def awaits(self, task: Task) -> bool:
         """Return whether some of a task's code is awaited."""
-        return task.node.uses_loop if self.loop.prefer_async else task.node.needs_loop
+        return task.node.uses_loop if self.prefers_async(task) else task.node.needs_loop
+
+    def prefers_async(self, task: Task) -> bool:
+        """Return whether code of a task that has both forms is awaited."""
+        return self.loop.prefer_async or task.node.any_loop
 
     def isolated(self, coroutine: Any) -> InContext:
         """Return an awaitable of a coroutine that keeps the context variables it sets; a new task does so by itself."""
@@ -200,7 +204,7 @@ class AsyncDriver:
         if not (self.awaits(task) or node.executor == "inline" or node is self.network.start or executor is not None):
             turn = TURN.get() if run.limited else None
             return await self.in_thread(partial(self.sync_driver().attempt, task, turn, run), run)
-        prefer = self.loop.prefer_async
+        prefer = self.prefers_async(task)
         awaited = node.code.acall is not None and (prefer or node.code.call is None)
         stays = awaited or node.executor == "inline" or node is self.network.start
         offload = None if stays else partial(self.offload, run)

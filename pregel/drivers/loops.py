@@ -10,6 +10,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+from anyio import to_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -48,6 +49,20 @@ class EventLoop(Protocol):
 
     async def uncancelled(self, wait: Callable[[], Awaitable[Any]]) -> None:
         """Wait for something whatever cancellations arrive meanwhile."""
+
+    async def in_thread(self, call: Callable[[], Any], limiter: anyio.CapacityLimiter, left: Callable[[], Any]) -> Any:
+        """Call something in a thread of anyio's, from which `anyio.from_thread` comes back here; return its result.
+
+        A cancellation waits for the call to end. Until then, what comes back here is cancelled.
+
+        Args:
+            call: It runs in a copy of the current context.
+            limiter: Says when it begins.
+            left: Called when a cancellation arrives before the call has ended.
+
+        Raises:
+            BaseException: Whatever the call raises.
+        """
 
 
 class AsyncioLoop:
@@ -110,6 +125,49 @@ class AsyncioLoop:
                     cancelled = error
         if cancelled is not None:
             raise cancelled
+
+    async def in_thread(self, call: Callable[[], Any], limiter: anyio.CapacityLimiter, left: Callable[[], Any]) -> Any:
+        """Call something in a thread of anyio's, which itself waits for it only where a scope of its own is cancelled.
+
+        Raises:
+            BaseException: Whatever the call raises.
+        """
+        scope, ended = anyio.CancelScope(), asyncio.Event()
+        outcome: list[Any] = []
+        failure: list[BaseException] = []
+        ticket = [None]  # for the call, which takes it when it begins, or for the cancellation, which then drops it
+
+        def job() -> Any:
+            try:
+                ticket.pop()
+            except IndexError:
+                return None
+            try:
+                return call()
+            finally:
+                self.call_soon(ended.set)
+
+        async def main() -> None:
+            try:
+                with scope:
+                    outcome.append(await to_thread.run_sync(job, limiter=limiter))
+            except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
+                failure.append(error)
+
+        waiting = asyncio.ensure_future(main())
+        try:
+            await asyncio.wait([waiting])
+        except asyncio.CancelledError:
+            left()
+            scope.cancel()
+            try:
+                ticket.pop()
+            except IndexError:  # it has begun; `waiting` ends before it does where the loop cancels all tasks
+                await self.uncancelled(ended.wait)
+            raise
+        if failure:
+            raise failure.pop()
+        return outcome.pop()
 
 
 class TrioLoop:
@@ -174,6 +232,34 @@ class TrioLoop:
         """Wait for something; a cancellation is delivered at the next checkpoint after it."""
         with self.trio.CancelScope(shield=True):
             await wait()
+
+    async def in_thread(self, call: Callable[[], Any], limiter: anyio.CapacityLimiter, left: Callable[[], Any]) -> Any:
+        """Call something in a thread of anyio's, beside a task that takes notice of a cancellation.
+
+        Raises:
+            BaseException: Whatever the call raises.
+        """
+        outcome: list[Any] = []
+        failure: list[BaseException] = []
+
+        async def watch() -> None:
+            try:
+                await self.trio.sleep_forever()
+            finally:
+                if not outcome and not failure:
+                    left()
+
+        async with self.trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            try:
+                outcome.append(await to_thread.run_sync(call, limiter=limiter))
+            except BaseException as error:  # noqa: BLE001 - raised again outside of the nursery, which would wrap it
+                failure.append(error)
+            nursery.cancel_scope.cancel()
+        await self.trio.lowlevel.checkpoint_if_cancelled()  # what it came back for looks like something that failed
+        if failure:
+            raise failure.pop()
+        return outcome.pop()
 
 
 def trio_is_running() -> bool:

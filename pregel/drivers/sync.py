@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pregel.superstep import Superstep
     from pregel.task import Task
 
-__all__ = ["Inbox", "SyncDriver"]
+__all__ = ["Inbox", "RunStopped", "SyncDriver"]
 
 Inbox = SimpleQueue[Any]
 #: How much a run may hold back to store it in one transaction; a crash meanwhile runs so many tasks again.
@@ -276,4 +276,4 @@ def flying(executor: Executor, network: Network, run: Run) -> Away:
 
 
 class RunStopped(BaseException):
-    """Unwinds the loop of a cancelled run; it never leaves the drivers."""
+    """Unwinds the loop of a cancelled run, or code in a thread that nobody hears; it never leaves the drivers."""

@@ -223,11 +223,16 @@ def test_the_question_says_in_json_schema_how_many_decisions_it_wants():
     assert (schema["minItems"], schema["maxItems"]) == (2, 2)
 
 
-def test_two_calls_of_one_id_are_not_made_if_one_of_them_is_rejected():
+def test_of_two_calls_of_one_id_one_is_made_and_the_other_rejected():
     graph, done = agent(call("send", 1, to="ada"), call("pay", 1, amount=5))
     graph.invoke({"messages": ["go"]}, THREAD)
-    graph.invoke(resume(REJECT, APPROVE), THREAD)
-    assert done == []
+    messages = graph.invoke(resume(REJECT, APPROVE), THREAD)["messages"]
+    assert len(done) == 1
+    assert done[0].startswith("pay")
+    ids = [made["id"] for made in messages[1].tool_calls]
+    assert len(set(ids)) == 2
+    answers = {message.tool_call_id: message for message in messages if message.type == "tool"}
+    assert [answers[each].status for each in ids] == ["error", "success"]
 
 
 def test_an_answer_is_found_after_the_process_has_ended(tmp_path, door):

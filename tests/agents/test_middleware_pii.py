@@ -11,6 +11,7 @@ from pregel.graph.agent.create import create_agent
 from pregel.graph.agent.middleware.detectors import DETECTORS, distinct, is_luhn
 from pregel.graph.agent.middleware.pii import PIIDetectionError, PIIMiddleware
 from pregel.graph.agent.models import ScriptedModel
+from pregel.graph.agent.tools import tool
 from pregel.graph.messages import AIMessage, HumanMessage, ToolMessage, add_messages
 
 
@@ -207,6 +208,23 @@ def test_an_agent_never_shows_its_model_the_data(door):
         "[REDACTED_EMAIL], *.*.*.1",
         "It is [REDACTED_EMAIL].",
     ]
+
+
+@pytest.mark.parametrize("strategy", ["redact", "block"])
+def test_the_result_of_a_tool_that_is_the_agents_answer_is_looked_through(door, strategy):
+    @tool(return_direct=True)
+    def look() -> str:
+        """Look."""
+        return "bob@b.org"
+
+    model = ScriptedModel([AIMessage(tool_calls=[{"name": "look", "args": {}, "id": "c", "type": "tool_call"}])])
+    middleware = [PIIMiddleware("email", strategy=strategy, apply_to_tool_results=True)]
+    graph = create_agent(model, [look], middleware=middleware)
+    if strategy == "block":
+        with pytest.raises(PIIDetectionError):
+            door.invoke(graph, {"messages": ["go"]})
+    else:
+        assert door.invoke(graph, {"messages": ["go"]})["messages"][-1].text == "[REDACTED_EMAIL]"
 
 
 def test_a_hook_that_would_look_at_nothing_is_no_node():

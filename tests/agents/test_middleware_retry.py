@@ -8,9 +8,17 @@ import trio
 from trio.testing import MockClock
 
 from pregel import Command, InMemorySaver, interrupt
-from pregel.errors import GraphInterrupt
+from pregel.errors import (
+    GraphDefinitionError,
+    GraphInterrupt,
+    InvalidConfigError,
+    InvalidUpdateTypeError,
+    MissingStoreError,
+    SchemaError,
+)
 from pregel.graph.agent.create import create_agent
 from pregel.graph.agent.middleware.backoff import Backoff
+from pregel.graph.agent.middleware.decorators import wrap_model_call, wrap_tool_call
 from pregel.graph.agent.middleware.model_fallback import ModelFallbackMiddleware
 from pregel.graph.agent.middleware.model_retry import ModelRetryMiddleware
 from pregel.graph.agent.middleware.tool_retry import ToolRetryMiddleware
@@ -73,7 +81,7 @@ def tool_request(name="search", call_id="c1"):
 
 
 FINE = ModelResponse([AIMessage("fine")])
-SECOND, THIRD = object(), object()
+SECOND, THIRD = ScriptedModel([]), ScriptedModel([])
 
 
 def test_a_model_is_called_again_until_it_answers(way):
@@ -309,3 +317,100 @@ def test_in_an_agent_each_model_is_tried_again_before_the_next(door):
     graph = create_agent(first, middleware=[ModelFallbackMiddleware(second), retry])
     assert door.invoke(graph, {"messages": ["go"]})["messages"][-1].text == "fine"
     assert (len(first.calls), len(second.calls)) == (2, 2)
+
+
+class Flaky:
+    """A tool that fails some times and then answers, and the model that calls it once."""
+
+    def __init__(self, *failures):
+        self.failures = list(failures)
+        self.made = 0
+
+    def search(self, query: str) -> str:
+        """Search."""
+        self.made += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return "found"
+
+    def agent(self, *middleware, args=None, **options):
+        call = {"name": "search", "args": {"query": "q"} if args is None else args, "id": "c1"}
+        model = ScriptedModel([AIMessage("", tool_calls=[call]), "done"])
+        return create_agent(model, [self.search], middleware=middleware, **options)
+
+    def told(self, door, *middleware, **options):
+        """Return what the model is told."""
+        return door.invoke(self.agent(*middleware, **options), {"messages": "hi"})["messages"][2]
+
+
+def test_a_tool_whose_errors_the_model_is_told_is_called_again_first(door):
+    flaky, waits = Flaky(OSError("one"), OSError("two")), Waits()
+    retry = ToolRetryMiddleware(jitter=False, **waits.options())
+    told = flaky.told(door, retry, handle_tool_errors=True)
+    assert (told.content, told.status, flaky.made, waits) == ("found", "success", 3, [1.0, 2.0])
+
+
+def test_the_model_is_told_of_an_error_that_the_retries_raise_at_last(door):
+    flaky, waits = Flaky(*map(OSError, "123")), Waits()
+    retry = ToolRetryMiddleware(on_failure="error", **waits.options())
+    told = flaky.told(door, retry, handle_tool_errors=True)
+    assert (told.content, told.status, flaky.made) == ("Error: OSError: 3", "error", 3)
+
+
+def test_arguments_that_do_not_fit_are_not_tried_again(door):
+    flaky, waits = Flaky(), Waits()
+    told = flaky.told(door, ToolRetryMiddleware(**waits.options()), args={"query": []})
+    assert "query" in told.content
+    assert (told.status, flaky.made, waits) == ("error", 0, [])
+
+
+def test_an_error_of_a_wrapper_is_not_told_to_the_model_as_one_of_the_tool(door):
+    @wrap_tool_call
+    def broken(request, handler):
+        handler(request)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        Flaky().told(door, broken, handle_tool_errors=True)
+
+
+FAULTS = [
+    GraphDefinitionError("no such tool"),
+    InvalidUpdateTypeError("no answer"),
+    MissingStoreError("no store"),
+    SchemaError("no schema"),
+    InvalidConfigError("no thread"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize(
+    ("method", "request_of"), [("wrap_model_call", model_request), ("wrap_tool_call", tool_request)]
+)
+def test_a_fault_of_the_program_is_raised_at_once_and_no_answer(way, method, request_of, fault):
+    waits, handler = Waits(), Handler(fault)
+    kind = ModelRetryMiddleware if method == "wrap_model_call" else ToolRetryMiddleware
+    with pytest.raises(type(fault)) as caught:
+        wrapped(way, kind(**waits.options()), method, request_of(), handler)
+    assert caught.value is fault
+    assert waits == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_no_other_model_is_asked_after_a_fault_of_the_program(way, fault):
+    handler = Handler(fault, FINE)
+    with pytest.raises(type(fault)):
+        wrapped(way, ModelFallbackMiddleware(SECOND), "wrap_model_call", model_request(), handler)
+    assert len(handler.requests) == 1
+
+
+def test_a_wrapper_that_answers_nonsense_behind_a_retry_ends_the_run(door):
+    @wrap_model_call
+    def broken(request, handler):
+        return "text"
+
+    waits = Waits()
+    agent = create_agent(ScriptedModel(["fine"]), middleware=[ModelRetryMiddleware(**waits.options()), broken])
+    with pytest.raises(InvalidUpdateTypeError, match="returned 'text'"):
+        door.invoke(agent, {"messages": "hi"})
+    assert waits == []

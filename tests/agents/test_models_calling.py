@@ -13,6 +13,7 @@ from langchain_core.messages import SystemMessage as LangChainSystemMessage
 
 from pregel.checkpoint.memory import InMemorySaver
 from pregel.graph import END, START, MessagesState, StateGraph
+from pregel.graph.agent import create_agent
 from pregel.graph.agent.models import (
     AIMessageChunk,
     BaseChatModel,
@@ -310,6 +311,34 @@ def test_the_callbacks_of_the_run_reach_langchain(door):
     seen = []
     ask(door, langchain("x"), config={"callbacks": [Tracer()]})
     assert seen == ["start"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_callbacks_and_tokens_of_a_model_that_an_agent_binds_tools_to_come_once(door, streams):
+    from langchain_core.callbacks import BaseCallbackHandler
+
+    class Tracer(BaseCallbackHandler):
+        run_inline = True
+
+        def on_chat_model_start(self, *given, **more):
+            seen.append("start")
+
+        def on_llm_new_token(self, token, **more):
+            seen.append("token")
+
+    def look() -> str:
+        """Look."""
+        return "nothing"
+
+    seen = []
+    agent = create_agent(langchain("one two"), [look])
+    if streams:
+        parts = door.stream(agent, {"messages": ASK}, {"callbacks": [Tracer()]}, stream_mode="messages")
+        assert [message.text for message, _ in parts if message.text.strip()] == ["one", "two"]
+        assert seen == ["start", *["token"] * 3]
+    else:
+        door.invoke(agent, {"messages": ASK}, {"callbacks": [Tracer()]})
+        assert seen == ["start"]
 
 
 def test_a_model_of_langchain_that_takes_no_tools_says_so(door):

@@ -372,6 +372,7 @@ def test_the_declared_jumps_are_drawn():
         ("__start__", "Jumps.before_model"),
         ("Jumps.before_model", "model"),
         ("Jumps.before_model", "__end__"),
+        ("model", "Jumps.before_model"),
         ("model", "__end__"),
     }
 

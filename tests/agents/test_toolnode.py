@@ -21,7 +21,7 @@ from pregel.errors import (
 )
 from pregel.graph.agent.create import create_agent
 from pregel.graph.agent.handoff import handoff_tool
-from pregel.graph.agent.injection import InjectedState, InjectedToolCallId, ToolRuntime
+from pregel.graph.agent.injection import InjectedState, InjectedToolArg, InjectedToolCallId, ToolRuntime
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.models.scripted import ScriptedModel
 from pregel.graph.agent.results import ToolResultError
@@ -543,11 +543,11 @@ def test_sync_and_async_wrappers_mix_with_both_kinds_of_tools(door, made, wrappe
     assert told(answers(door, [made], *calls, wrappers=wrappers)) == [content] * 3
 
 
-def test_of_a_wrapper_with_both_forms_the_async_one_runs_on_the_loop(door):
+def test_of_a_wrapper_with_both_forms_the_async_one_runs_on_asyncio_and_the_sync_one_on_trio(door):
     (message,) = answers(door, [echo], ("echo", {"text": "x"}), wrappers=[Both()])
     assert message.content == ("async(x)" if door.way == "asyncio" else "sync(x)")
-    (message,) = answers(door, [aecho], ("aecho", {"text": "x"}), wrappers=[Both()])
-    assert message.content == "async(x)"
+    (message,) = answers(door, [aecho], ("aecho", {"text": "x"}), wrappers=[Both()])  # `invoke` starts asyncio for it
+    assert message.content == ("sync(x)" if door.way == "trio" else "async(x)")
 
 
 def test_a_question_passes_through_wrappers_that_catch_exceptions(door):
@@ -739,3 +739,57 @@ def test_a_langchain_model_and_its_tools_run_in_an_agent_beside_ours(door):
         "helper",
         "transfer_to_bob",
     ]
+
+
+# -- arguments of its own ----------------------------------------------------------------------------------------------
+
+
+def spoil(items):
+    """Empty a list, and what is in it."""
+    found = str(items)
+    items[0]["deep"].clear()
+    items.clear()
+    return found
+
+
+SPOILING = [
+    pytest.param(tool("spoil")(spoil), id="without annotations"),
+    pytest.param(tool("spoil", args_schema={"type": "object", "properties": {"items": {}}})(spoil), id="JSON schema"),
+    pytest.param(as_tool(langchain_tool("spoil")(spoil)), id="LangChain"),
+]
+
+
+@pytest.mark.parametrize("spoiling", SPOILING)
+def test_a_tool_that_changes_its_arguments_in_place_changes_no_message(door, spoiling):
+    asked, answer = run(door, [spoiling], ("spoil", {"items": [{"deep": [1]}]}))["messages"]
+    assert answer.content == "[{'deep': [1]}]"
+    assert asked.tool_calls[0]["args"] == {"items": [{"deep": [1]}]}
+
+
+def test_each_attempt_has_arguments_of_its_own_and_a_wrapper_changes_no_message(door):
+    def twice(request, handler):
+        first, second = handler(request), handler(request)
+        request.tool_call["args"]["items"].clear()
+        assert first == second
+        return second
+
+    asked, answer = run(door, [tool("spoil")(spoil)], ("spoil", {"items": [{"deep": [1]}]}), wrappers=[twice])[
+        "messages"
+    ]
+    assert answer.content == "[{'deep': [1]}]"
+    assert asked.tool_calls[0]["args"] == {"items": [{"deep": [1]}]}
+
+
+def test_what_a_wrapper_gives_a_tool_is_that_object(door):
+    seen = []
+
+    def note(log: Annotated[Any, InjectedToolArg]) -> str:
+        """Note it."""
+        log.append("noted")
+        return "done"
+
+    def giving(request, handler):
+        return handler(request.override(tool_call={**request.tool_call, "args": {"log": seen}}))
+
+    run(door, [note], ("note", {}), wrappers=[giving])
+    assert seen == ["noted"]

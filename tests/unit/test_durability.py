@@ -488,3 +488,37 @@ def test_what_a_migration_has_converted_is_stored_with_the_next_commit(saver, do
     later.update_state(CONFIG, {"log": ["edit"]})
     assert later.get_state(CONFIG).values["value"] == 10
     assert len(conversions) == 1
+
+
+def test_what_has_ended_when_a_reader_leaves_is_kept_whether_it_was_told_or_not():
+    second_is_done = threading.Event()
+    third_may_end = threading.Event()
+
+    class State(TypedDict):
+        log: Annotated[list, operator.add]
+
+    def first(state):
+        return {"log": ["first"]}
+
+    def second(state):
+        second_is_done.set()
+        return {"log": ["second"]}
+
+    def third(state):
+        assert third_may_end.wait(30)
+        return {"log": ["third"]}
+
+    builder = StateGraph(State)
+    for node in (first, second, third):
+        builder.add_node(node).add_edge(START, node.__name__)
+    graph = builder.compile(InMemorySaver())
+    config = {"configurable": {"thread_id": "left"}}
+    parts = graph.stream({"log": []}, config, stream_mode="updates")
+    told = next(parts)
+    assert second_is_done.wait(30)
+    third_may_end.set()
+    parts.close()
+    kept = {task.name for task in graph.get_state(config).tasks if task.result is not None}
+    assert kept >= told.keys()
+    assert len(kept) == 2  # all but the one that ended last: with it the superstep is over, and nobody has committed it
+    assert graph.invoke(None, config)["log"] == ["first", "second", "third"]

@@ -9,7 +9,7 @@ from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langchain_core.outputs import ChatResult
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableBinding, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import tool
 
@@ -333,6 +333,56 @@ def test_callbacks_tags_and_metadata_reach_models_and_tools(door, shape, streams
         assert str(about["run_id"]) != RUN
         assert about.get("name") != "mine"
     assert list(callbacks.handlers if shape is CallbackManager else callbacks) == [notes]
+
+
+@pytest.mark.parametrize("shape", [list, tuple, CallbackManager])
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("gives", ["nothing", "the config"])
+@pytest.mark.parametrize("wrap", ["bind", "with_config"])
+def test_a_binding_around_a_model_has_each_callback_and_each_token_once(door, shape, streams, gives, wrap):
+    notes, speaks = Notes(), model("one two")
+    bound = speaks.bind(stop=["."]) if wrap == "bind" else speaks.with_config(tags=["mine"])
+    assert isinstance(bound, RunnableBinding)
+
+    def ask(state, config: RunConfig):
+        return {"messages": bound.invoke(state["messages"], config if gives == "the config" else None)}
+
+    config = {"callbacks": shape([notes])}
+    if streams:
+        assert words(door.stream(chain(ask=ask), ASKED, config, stream_mode="messages")) == ["one", "two"]
+        assert notes.tokens == 3
+    else:
+        door.invoke(chain(ask=ask), ASKED, config)
+    assert len(notes.models) == 1
+
+
+@pytest.mark.parametrize("gives", ["nothing", "the config"])
+def test_a_binding_that_is_awaited_has_each_callback_and_each_token_once(gives):
+    notes, bound = Notes(), model("one two").bind(stop=["."])
+
+    async def ask(state, config: RunConfig):
+        return {"messages": await bound.ainvoke(state["messages"], config if gives == "the config" else None)}
+
+    async def main():
+        parts = chain(ask=ask).astream(ASKED, {"callbacks": [notes]}, stream_mode="messages")
+        return [part async for part in parts]
+
+    assert words(asyncio.run(main())) == ["one", "two"]
+    assert (len(notes.models), notes.tokens) == (1, 3)
+
+
+def test_a_binding_in_a_graph_inside_has_each_callback_once(door):
+    notes, bound = Notes(), model("one two", "three four").with_config(tags=["mine"])
+
+    def ask(state, config: RunConfig):
+        return {"messages": bound.invoke(state["messages"], config)}
+
+    def run(state, config: RunConfig):
+        return chain(ask=ask).invoke(state, config)
+
+    door.invoke(chain(child=chain(ask=ask), run=run), ASKED, {"callbacks": [notes]})
+
+    assert len(notes.models) == 2
 
 
 def test_callbacks_reach_models_of_graphs_inside(door):

@@ -130,6 +130,18 @@ def test_the_answer_to_a_malformed_call_stays_with_it():
     assert trimmed(3, [ASK, wrong, FIRST, AGAIN]) == [wrong, FIRST, AGAIN]
 
 
+def test_an_answer_without_its_call_is_left_out_and_takes_no_room():
+    assert trimmed(2, [FIRST, ASK]) == [ASK]
+    assert trimmed(2, [ASK, SECOND, AGAIN]) == [ASK, AGAIN]
+    assert trimmed(2, [ASK, SECOND, AGAIN], strategy="first") == [ASK, AGAIN]
+
+
+@pytest.mark.parametrize("most", [-1, None, "3", True, 1.5])
+def test_what_is_no_number_of_tokens_is_an_error(most):
+    with pytest.raises(ValueError, match=r"^max_tokens=.*: give a whole number, 0 or more$"):
+        trimmed(most)
+
+
 def test_answers_may_come_late_and_overlap():
     late = [CALLS, AGAIN, SECOND, AIMessage("", tool_calls=[call(3)]), FIRST, ToolMessage("x", tool_call_id="c3")]
     assert cuts(late) == [0, 6]
@@ -198,6 +210,10 @@ def test_whatever_the_conversation_the_part_is_the_longest_of_those_that_may_be(
     assert cuts(body) == places
     assert all(low < high for low, high in pairwise(places))
     room = most - len(head)
+    orphans = {at for at, message in enumerate(body) if message.type == "tool"} - {at for _, at in together}
+    body = [message for at, message in enumerate(body) if at not in orphans]
+    together = [*answered_by(body)]
+    places = [place for place in range(len(body) + 1) if not any(low < place <= high for low, high in together)]
     if strategy == "last":
         expected = body[min(place for place in places if len(body) - place <= room) :]
     else:

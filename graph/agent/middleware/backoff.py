@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from pregel.graph.agent.middleware.options import check_amount, check_count
 from pregel.text import told
 
 if TYPE_CHECKING:
@@ -118,15 +119,9 @@ def checked_tries(
     Raises:
         ValueError: One has a value that it can't have; the message names the middleware and the option.
     """
-    numbers: dict[str, Any] = {
-        "max_retries": max_retries,
-        "initial_delay": backoff.initial_delay,
-        "backoff_factor": backoff.backoff_factor,
-        "max_delay": backoff.max_delay,
-    }
-    for option, value in numbers.items():
-        if not value >= 0:
-            raise ValueError(f"{name}({option}={value!r}): it must be 0 or more")
+    check_count(name, "max_retries", max_retries)
+    for option in ("initial_delay", "backoff_factor", "max_delay"):
+        check_amount(name, option, getattr(backoff, option))
     if not callable(on_failure) and on_failure not in {"continue", "error"}:
         raise ValueError(
             f"{name}(on_failure={on_failure!r}): it is 'continue' (a message tells the error), 'error' (the error is "

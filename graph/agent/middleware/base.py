@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from pregel.runtime import Runtime
     from pregel.types import Command
 
-__all__ = ["HOOKS", "WRAPPERS", "AgentMiddleware", "forms_of", "hook_config", "jumps_of"]
+__all__ = [
+    "HOOKS",
+    "WRAPPERS",
+    "AgentMiddleware",
+    "forms_of",
+    "hook_config",
+    "is_awaited",
+    "jumps_of",
+    "runs_on_any_loop",
+]
 
 HookT = TypeVar("HookT", bound="Callable[..., Any]")
 #: The hooks that are nodes, and the wrappers that are not; the async form of each has an `a` before its name.
@@ -32,7 +41,8 @@ class AgentMiddleware:
     run in the order of the list, `after_*` in reverse. A wrapper may call its handler any number of times; the first
     of the list is the outermost.
 
-    A hook or wrapper may have a sync form, an async form, or both; each runs under `invoke` and `ainvoke` alike.
+    A hook or wrapper may have a sync form, an async form, or both; each runs under `invoke` and `ainvoke` alike. Of
+    both, the async one is awaited on asyncio; on trio, where it may not work, the sync one runs in a worker thread.
     """
 
     #: Fields that the middleware adds to the agent's state.
@@ -136,3 +146,15 @@ def forms_of(
     if call is not None and inspect.iscoroutinefunction(call):
         call, acall = None, acall or call
     return call, acall
+
+
+def runs_on_any_loop(form: Callable[..., Any]) -> bool:
+    """Return whether an async form of a hook or wrapper is one of ours: others may be written for asyncio alone."""
+    return form.__module__.startswith("pregel.")
+
+
+def is_awaited(call: Callable[..., Any] | None, acall: Callable[..., Any] | None) -> bool:
+    """Return whether the async one of two forms is to be awaited on the event loop at hand."""
+    from pregel.drivers.loops import trio_is_running  # noqa: PLC0415 - sync runs do not pay for anyio
+
+    return acall is not None and (call is None or runs_on_any_loop(acall) or not trio_is_running())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pregel.graph.agent.middleware.base import AgentMiddleware
+from pregel.graph.agent.middleware.options import check_count, checked_names
 from pregel.graph.agent.middleware.reading import calls_of, with_calls, with_content
 from pregel.graph.agent.middleware.tokens import count_tokens_approximately
 
@@ -26,7 +27,11 @@ class ContextEdit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearToolUsesEdit:
-    """Clears the results of tools when the conversation is long, the oldest first."""
+    """Clears the results of tools when the conversation is long, the oldest first.
+
+    Raises:
+        ValueError: An option has a value that it can't have.
+    """
 
     #: From how many tokens on.
     trigger: int = 100_000
@@ -40,6 +45,11 @@ class ClearToolUsesEdit:
     exclude_tools: Sequence[str] = ()
     #: What a result is replaced by.
     placeholder: str = "[cleared]"
+
+    def __post_init__(self) -> None:
+        for option in ("trigger", "clear_at_least", "keep"):
+            check_count("ClearToolUsesEdit", option, getattr(self, option))
+        checked_names("ClearToolUsesEdit", "exclude_tools", self.exclude_tools)
 
     def apply(self, messages: Sequence[Any], *, count_tokens: Callable[[Sequence[Any]], int]) -> list[Any]:
         """Return the messages with some results cleared; those given are left alone.

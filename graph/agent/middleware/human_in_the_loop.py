@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pregel.errors import nearest
@@ -12,7 +13,7 @@ from pregel.graph.agent.turns import answer_to, answered, last_turn
 from pregel.runtime import interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from pregel.graph.agent.middleware.decisions import (
         ActionRequest,
@@ -44,6 +45,10 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
 
     Calls that need no decision wait until those that do have one, and are then made with them.
 
+    A person approves what the message holds at that time. The `after_model` of middleware listed before this one comes
+    later, and a `wrap_tool_call` stands around the call itself: what they change was approved by nobody. List hooks
+    that change calls after this one.
+
     Args:
         interrupt_on: By tool: True for calls that need a decision of any kind, False for calls that need none, or an
             `InterruptOnConfig`. Tools that are not named need none.
@@ -51,7 +56,7 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
             description of its own.
 
     Raises:
-        ValueError: A tool's configuration can't be one; the message names the tool.
+        ValueError: No tool is named, or a tool's configuration can't be one; the message names the tool.
     """
 
     def __init__(
@@ -60,6 +65,12 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         *,
         description_prefix: str = "Tool execution requires approval",
     ) -> None:
+        given: Any = interrupt_on
+        if not isinstance(given, Mapping) or not given:
+            raise ValueError(
+                f"HumanInTheLoopMiddleware(interrupt_on={interrupt_on!r}) asks about no tool: give a dict by the names "
+                'of tools, such as {"send": True}'
+            )
         reviewed = {name: checked(name, given) for name, given in interrupt_on.items() if given is not False}
         self._reviewed: dict[str, InterruptOnConfig] = reviewed
         self._allowed = {name: config["allowed_decisions"] for name, config in reviewed.items()}
@@ -132,7 +143,10 @@ def checked(name: str, given: Any) -> InterruptOnConfig:
     for option in given:
         if option not in OPTIONS:
             raise ValueError(f"{who} has no option {option!r}.{nearest(option, OPTIONS)} It has {', '.join(OPTIONS)}")
-    allowed: tuple[DecisionType, ...] = tuple(given.get("allowed_decisions", ()))
+    listed = given.get("allowed_decisions", ())
+    if isinstance(listed, str) or not isinstance(listed, Iterable):
+        raise ValueError(f"{who} has 'allowed_decisions': {listed!r}: give a list, such as ['approve', 'reject']")  # noqa: TRY004 - as above
+    allowed: tuple[DecisionType, ...] = tuple(listed)
     if not allowed:
         raise ValueError(
             f"{who} allows no decision, so that no call of it could go on: 'allowed_decisions' is a list of some of "

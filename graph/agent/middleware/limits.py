@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pregel.graph.agent.middleware.options import check_count
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,8 +39,7 @@ def checked_limits(
     if thread_limit is None and run_limit is None:
         raise ValueError(f"{who}() limits nothing: give thread_limit, run_limit, or both")
     for option, limit in (("thread_limit", thread_limit), ("run_limit", run_limit)):
-        if limit is not None and limit < 0:
-            raise ValueError(f"{who}({option}={limit!r}): it must be 0 or more, or None")
+        check_count(who, option, limit, optional=True)
     if thread_limit is not None and run_limit is not None and run_limit > thread_limit:
         raise ValueError(
             f"{who}(thread_limit={thread_limit}, run_limit={run_limit}): a run can't have more calls than its thread"

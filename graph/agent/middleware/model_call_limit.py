@@ -94,7 +94,8 @@ class ModelCallLimitMiddleware(AgentMiddleware):
         error = ModelCallLimitExceededError(thread_count, run_count, self._thread_limit, self._run_limit)
         if self._raises:
             raise error
-        return {"jump_to": "end", "messages": [AIMessage(str(error))]}
+        # Said outright that there is none: an agent with a `response_format` does not end without by accident.
+        return {"jump_to": "end", "messages": [AIMessage(str(error))], "structured_response": None}
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]

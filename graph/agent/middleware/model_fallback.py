@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.middleware.own_model import resolved
 from pregel.text import told
@@ -19,16 +20,21 @@ __all__ = ["ModelFallbackMiddleware"]
 class ModelFallbackMiddleware(AgentMiddleware):
     """Asks other models, in their order, when the agent's fails.
 
-    If all fail the last error is raised, with notes that tell the others'. With `ModelRetryMiddleware` listed before
-    this one all models are tried again, listed after it each model on its own.
+    If all fail the last error is raised, with notes that tell the others'. Faults of the program, such as a
+    `GraphDefinitionError`, are raised at once. With `ModelRetryMiddleware` listed before this one all models are tried
+    again, listed after it each model on its own.
 
     Args:
         first_model: Who is asked next: a model, or a string such as "openai:gpt-5-mini".
         additional_models: Who is asked after that.
+
+    Raises:
+        GraphDefinitionError: One is no model.
     """
 
     def __init__(self, first_model: Any, *additional_models: Any) -> None:
-        self._models = [resolved(model) for model in (first_model, *additional_models)]
+        who = "ModelFallbackMiddleware"
+        self._models = [resolved(model, who) for model in (first_model, *additional_models)]
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]) -> ModelResponse:
         """Call one model after the other until one answers."""
@@ -36,6 +42,8 @@ class ModelFallbackMiddleware(AgentMiddleware):
         for model in (request.model, *self._models):
             try:
                 return handler(request.override(model=model))
+            except FAULTS_OF_THE_GRAPH:
+                raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the next model may answer
                 failures.append(error)
         raise summed_up(failures)
@@ -48,6 +56,8 @@ class ModelFallbackMiddleware(AgentMiddleware):
         for model in (request.model, *self._models):
             try:
                 return await handler(request.override(model=model))
+            except FAULTS_OF_THE_GRAPH:
+                raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the next model may answer
                 failures.append(error)
         raise summed_up(failures)

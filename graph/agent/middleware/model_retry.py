@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH
 from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries, task_of
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.messages import AIMessage
@@ -23,6 +24,7 @@ class ModelRetryMiddleware(AgentMiddleware):
     """Calls the model again when a call fails.
 
     The waits between attempts grow; with jitter they depend on the task's id, so that a repeated run waits as long.
+    Faults of the program, such as a `GraphDefinitionError`, are raised at once, whatever the options say.
 
     Args:
         max_retries: How many times more a call is made; 2 means three attempts.
@@ -66,6 +68,8 @@ class ModelRetryMiddleware(AgentMiddleware):
         while True:
             try:
                 return handler(request)
+            except FAULTS_OF_THE_GRAPH:
+                raise
             except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
                 failed += 1
                 wait = self._tries.wait_after(error, failed, task_of(request.runtime))
@@ -81,6 +85,8 @@ class ModelRetryMiddleware(AgentMiddleware):
         while True:
             try:
                 return await handler(request)
+            except FAULTS_OF_THE_GRAPH:
+                raise
             except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
                 failed += 1
                 wait = self._tries.wait_after(error, failed, task_of(request.runtime))

@@ -44,7 +44,7 @@ class PIIMiddleware(AgentMiddleware):
         detector: What finds the data: a regular expression, or a function from a text to `PIIMatch`es.
         apply_to_input: Whether the user's messages are looked through, before the model is called.
         apply_to_output: Whether the model's are, after it is called.
-        apply_to_tool_results: Whether the tools' answers are, before the model is called.
+        apply_to_tool_results: Whether the tools' answers are, before the model is called, and when the agent is done.
 
     Raises:
         ValueError: The kind is unknown and has no detector, or an option has a value that it can't have.
@@ -71,6 +71,12 @@ class PIIMiddleware(AgentMiddleware):
         kinds = {"human": apply_to_input, "tool": apply_to_tool_results}
         self._before = frozenset(kind for kind, applies in kinds.items() if applies)
         self._after = frozenset({"ai"} if apply_to_output else ())
+        self._last = self._before & {"tool"}
+        if not self._before | self._after:
+            raise ValueError(
+                f"PIIMiddleware({pii_type!r}, ...) looks at nothing: set apply_to_input, apply_to_output or "
+                "apply_to_tool_results"
+            )
 
     @property
     def name(self) -> str:
@@ -79,7 +85,7 @@ class PIIMiddleware(AgentMiddleware):
 
     def overrides(self, method: str) -> bool:
         """Return whether it has a method: a hook that would look at nothing is no node of the graph."""
-        kinds = {"before_model": self._before, "after_model": self._after}
+        kinds = {"before_model": self._before, "after_model": self._after, "after_agent": self._last}
         return super().overrides(method) and bool(kinds.get(method, True))
 
     def before_model(self, state: Any, runtime: Runtime[Any]) -> Any:  # noqa: ARG002 - the form of a hook
@@ -97,6 +103,14 @@ class PIIMiddleware(AgentMiddleware):
             PIIDetectionError: There is such data, and it is blocked.
         """
         return self._cleaned(state["messages"], self._after)
+
+    def after_agent(self, state: Any, runtime: Runtime[Any]) -> Any:  # noqa: ARG002 - the form of a hook
+        """Look through what the tools say where that is the agent's answer, which no model is shown.
+
+        Raises:
+            PIIDetectionError: There is such data, and it is blocked.
+        """
+        return self._cleaned(state["messages"], self._last)
 
     def _cleaned(self, messages: Iterable[Any], kinds: frozenset[str]) -> dict[str, Any] | None:
         """Return the messages of these kinds in which something is replaced, as an update; None if nothing is.

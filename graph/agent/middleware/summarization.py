@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from pregel.errors import PregelError
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.middleware.cutting import cut_before, first_fitting, leading_system
+from pregel.graph.agent.middleware.options import check_count
 from pregel.graph.agent.middleware.own_model import aask, ask, resolved
 from pregel.graph.agent.middleware.reading import calls_of, role_of
 from pregel.graph.agent.middleware.tokens import count_tokens_approximately, model_limit
@@ -26,6 +27,7 @@ ContextSize: TypeAlias = (
     tuple[Literal["messages"], int] | tuple[Literal["tokens"], int] | tuple[Literal["fraction"], float]
 )
 
+WHO: Final = "SummarizationMiddleware"
 PROMPT: Final = """\
 The conversation below has grown too long and is about to be replaced by what you write now. Write down what is \
 needed to go on with it: what the user wants, what was decided, what was found out with which tools, what is still \
@@ -59,7 +61,8 @@ class SummarizationMiddleware(AgentMiddleware):
             earlier summary; None for all.
 
     Raises:
-        ValueError: A size or the prompt can't be one, or a fraction is given and the model does not say what it reads.
+        ValueError: The model, a size or the prompt can't be one, or a fraction is given and the model does not say what
+            it reads.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class SummarizationMiddleware(AgentMiddleware):
         summary_prompt: str = PROMPT,
         trim_tokens_to_summarize: int | None = 4000,
     ) -> None:
-        self._model = resolved(model)
+        self._model = resolved(model, WHO)
         given = [] if trigger is None else [trigger] if isinstance(trigger, tuple) and is_size(trigger) else trigger
         self._triggers = [self._checked("trigger", size) for size in given]
         self._keep = self._checked("keep", keep)
@@ -82,6 +85,7 @@ class SummarizationMiddleware(AgentMiddleware):
                 "SummarizationMiddleware(summary_prompt=...) lacks '{messages}', where the conversation belongs"
             )
         self._prompt = summary_prompt
+        check_count(WHO, "trim_tokens_to_summarize", trim_tokens_to_summarize, least=1, optional=True)
         self._shown = trim_tokens_to_summarize
 
     def before_model(self, state: Any, runtime: Runtime[Any]) -> Any:

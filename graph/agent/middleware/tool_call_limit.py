@@ -58,8 +58,9 @@ class ToolCallLimitMiddleware(AgentMiddleware):
 
     Calls are counted after the model's message that asks for them, in their order, so that of several in one message
     exactly as many are made as there may be. Calls that are not made, because of a limit or a person's decision, do not
-    count; list this one before `HumanInTheLoopMiddleware`, whose `after_model` then comes first. A run that was
-    interrupted and goes on is the same run.
+    count; list this one before `HumanInTheLoopMiddleware`, whose `after_model` then comes first. For the same reason
+    list a limit that ends the run after the others: those after it have counted the message's calls when it says that
+    none is made. A run that was interrupted and goes on is the same run.
 
     Args:
         tool_name: The tool; None for all tools together.
@@ -84,6 +85,8 @@ class ToolCallLimitMiddleware(AgentMiddleware):
         exit_behavior: Literal["continue", "error", "end"] = "continue",
     ) -> None:
         who = "ToolCallLimitMiddleware"
+        if not (tool_name is None or isinstance(tool_name, str)):
+            raise ValueError(f"{who}(tool_name={tool_name!r}): give the name of a tool, or None for all together")
         checked_limits(who, thread_limit, run_limit, exit_behavior, ("continue", "error", "end"))
         self._tool = tool_name
         self._key = ALL if tool_name is None else tool_name
@@ -134,7 +137,10 @@ class ToolCallLimitMiddleware(AgentMiddleware):
             if self._behavior == "end":
                 # No call stays without an answer: providers refuse such a conversation.
                 answers = [answer_to(call, f"Not made: {error}", error=True) for call in pending]
-                return {"jump_to": "end", "messages": [*answers, AIMessage(str(error))]}
+                told = [*answers, AIMessage(str(error))]
+                # Said outright if there is none: an agent with a `response_format` does not end without by accident.
+                answer = state.get("structured_response")
+                return {"jump_to": "end", "messages": told, "structured_response": answer}
             what = "tools" if self._tool is None else repr(self._tool)
             text = f"Not made: {error} Don't call {what} again."
             update["messages"] = [answer_to(call, text, error=True) for call in asked[allowed:]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH
 from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries, task_of
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.middleware.reading import tool_name
@@ -25,7 +26,8 @@ __all__ = ["ToolRetryMiddleware"]
 class ToolRetryMiddleware(AgentMiddleware):
     """Calls a tool again when it raises. A tool that asks something by `interrupt` does not fail, and waits.
 
-    What a failed attempt did outside is not undone: use it for tools whose effects may happen twice.
+    What a failed attempt did outside is not undone: use it for tools whose effects may happen twice. Faults of the
+    program, such as a missing store, are raised at once, whatever the options say.
 
     Args:
         max_retries: How many times more a call is made; 2 means three attempts.
@@ -82,6 +84,8 @@ class ToolRetryMiddleware(AgentMiddleware):
         while True:
             try:
                 return handler(request)
+            except FAULTS_OF_THE_GRAPH:
+                raise
             except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
                 failed += 1
                 wait = self._tries.wait_after(error, failed, caller(request))
@@ -99,6 +103,8 @@ class ToolRetryMiddleware(AgentMiddleware):
         while True:
             try:
                 return await handler(request)
+            except FAULTS_OF_THE_GRAPH:
+                raise
             except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
                 failed += 1
                 wait = self._tries.wait_after(error, failed, caller(request))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pregel.errors import PregelError, nearest
 from pregel.graph.agent.middleware.base import AgentMiddleware
+from pregel.graph.agent.middleware.options import check_count, checked_names
 from pregel.graph.agent.middleware.own_model import aask, ask, resolved
 from pregel.graph.agent.middleware.reading import calls_of, role_of, tool_name
 from pregel.graph.messages import HumanMessage, SystemMessage
@@ -43,7 +44,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         always_include: The names of tools that are shown in any case; they don't count as chosen.
 
     Raises:
-        ValueError: `max_tools` is less than 1.
+        ValueError: An option has a value that it can't have.
     """
 
     def __init__(
@@ -54,12 +55,12 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         max_tools: int | None = None,
         always_include: Sequence[str] = (),
     ) -> None:
-        if max_tools is not None and max_tools < 1:
-            raise ValueError(f"LLMToolSelectorMiddleware(max_tools={max_tools}): it must be 1 or more, or None")
-        self._model = resolved(model)
+        who = "LLMToolSelectorMiddleware"
+        check_count(who, "max_tools", max_tools, least=1, optional=True)
+        self._model = None if model is None else resolved(model, who)
         self._prompt = system_prompt
         self._max = max_tools
-        self._always = tuple(always_include)
+        self._always = checked_names(who, "always_include", always_include)
 
     @property
     def tool_names(self) -> Collection[str]:

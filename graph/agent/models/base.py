@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-import anyio
-from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
 from pregel.graph.agent.models.chunks import pieces_of
@@ -171,8 +169,7 @@ class BaseChatModel(BaseModel, ABC):
                 yield chunk
             return
         pieces = iter(self._stream(add_messages(None, messages), stop=stop, **options))
-        limiter = anyio.CapacityLimiter(1)
-        while (piece := await to_thread.run_sync(next, pieces, None, limiter=limiter)) is not None:
+        while (piece := await in_worker(partial(next, pieces, None))) is not None:
             yield piece.message
 
     def _streams(self) -> bool:

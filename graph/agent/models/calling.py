@@ -24,11 +24,12 @@ from pregel.graph.agent.models.foreign import is_langchain_model, to_langchain, 
 from pregel.graph.agent.models.protocol import ModelAnswerError, ModelError
 from pregel.graph.agent.models.toolforms import described, for_langchain
 from pregel.graph.agent.offloading import in_worker
+from pregel.graph.agent.turns import with_call_ids
 from pregel.graph.messages import AIMessage
 from pregel.graph.messagetypes import is_foreign
 from pregel.observe import TRACING
 from pregel.reporter import is_quiet
-from pregel.runtime import FRAME
+from pregel.runtime import FRAME, current_frame
 from pregel.text import show
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
     from pregel.graph.agent.requests import ModelRequest
 
-__all__ = ["acall_model", "call_model", "has_native_async"]
+__all__ = ["acall_model", "call_model", "has_native_async", "stream_numbers"]
 
-#: The frame of the current task, and the numbers of the answers that it has read as streams.
+#: The questions of the current task, which stand for it, and the numbers of the answers that it reads as streams.
 STREAMS: ContextVar[tuple[Any, Iterator[int]]] = ContextVar("pregel_model_streams")
 
 
@@ -54,8 +55,8 @@ def call_model(
         tell: Takes the pieces of the answer as they arrive, on this thread; None where nobody reads them.
 
     Returns:
-        The answer: an `AIMessage`, or LangChain's. A call without an id in an answer of ours is given one. Where there
-        is a `tell`, the answer has the id of its pieces.
+        The answer: an `AIMessage`, or LangChain's. Each of its calls has an id of its own, whatever the model gave.
+        Where there is a `tell`, the answer has the id of its pieces.
 
     Raises:
         ModelError: The model can't be called like this.
@@ -122,12 +123,18 @@ def stream_id() -> str | None:
     frame = FRAME.get(None)
     if frame is None:
         return None
-    mine, numbers = STREAMS.get((None, count()))
-    if mine is not frame:
-        numbers = count()
-        STREAMS.set((frame, numbers))
     task, run, *_ = frame
-    return run.new_id(f"{task.id}|model", next(numbers))
+    return run.new_id(f"{task.id}|model", next(stream_numbers()))
+
+
+def stream_numbers() -> Iterator[int]:
+    """Return the numbers of the answers that the current task reads as streams, also in later copies of the context."""
+    asked = current_frame()[3]
+    mine, numbers = STREAMS.get((None, count()))
+    if mine is not asked:
+        numbers = count()
+        STREAMS.set((asked, numbers))
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,8 @@ class Call:
     place: str
     #: Whether the model is one of LangChain.
     is_foreign: bool
+    #: The ids of the conversation's messages.
+    known: frozenset[str | None]
 
     @classmethod
     def of(cls, model: Any, request: ModelRequest, config: Mapping[str, Any]) -> Call:
@@ -175,9 +184,10 @@ class Call:
             options["response_format"] = wrapped if is_foreign_model else form
         place = "call" if request.runtime is None else request.runtime.task_id
         place = f"{place}:{len(request.messages)}"
-        if is_foreign_model:
-            return cls(model, (to_langchain(messages), dict(config)), options, place, is_foreign=True)
-        return cls(model, (to_own(messages),), options, place, is_foreign=False)
+        given = (to_langchain(messages), dict(config)) if is_foreign_model else (to_own(messages),)
+        # Those of the state too, for a wrapper may have shortened what the model reads.
+        known = frozenset(message.id for message in (*messages, *request.state.get("messages", ())))
+        return cls(model, given, options, place, is_foreign_model, known)
 
     def is_awaitable(self, *, streamed: bool) -> bool:
         """Return whether the async form of the call is worth awaiting."""
@@ -257,11 +267,12 @@ class Call:
         return self.checked(home.message_chunk_to_message(pieces[0] + pieces[1:] if pieces[1:] else pieces[0]))
 
     def identified(self, message: Any, identity: str | None) -> Any:
-        """Return a message or piece with an id: its own, or the given one."""
-        return message if identity is None or message.id else message.model_copy(update={"id": identity})
+        """Return a message or piece with an id: its own where no other message has it, or the given one."""
+        has_own = message.id and message.id not in self.known
+        return message if identity is None or has_own else message.model_copy(update={"id": identity})
 
     def checked(self, answer: Any) -> Any:
-        """Return an answer that is one, its calls with ids.
+        """Return an answer that is one, each of its calls with an id of its own.
 
         Raises:
             ModelAnswerError: It is none.
@@ -270,13 +281,7 @@ class Call:
             answer = answer.message()
         if not (isinstance(answer, AIMessage) or (is_foreign(answer) and answer.type.startswith(("ai", "AI")))):
             raise ModelAnswerError(f"{self.named()} answered {show(answer)}: a chat model answers with an AIMessage")
-        if all(call["id"] for call in answer.tool_calls):
-            return answer
-        calls = [
-            call if call["id"] else {**call, "id": f"{self.place}:{number}"}
-            for number, call in enumerate(answer.tool_calls)
-        ]
-        return answer.model_copy(update={"tool_calls": calls})
+        return with_call_ids(answer, self.place)
 
     def named(self) -> str:
         """Return the model's name for messages."""

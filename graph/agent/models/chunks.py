@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from pregel.graph.agent.models.surrogates import without_surrogates
 from pregel.graph.messages import AIMessage, Content, InvalidToolCall, Message, ToolCall
 from pregel.text import shortened
 
@@ -183,7 +184,8 @@ def parsed_args(text: str | None) -> tuple[dict[str, Any], str | None]:
     if not text or text.isspace():
         return {}, None
     try:
-        args = json.loads(text, strict=False)  # models write line breaks into texts as they are
+        # Models write line breaks into texts as they are.
+        args = without_surrogates(json.loads(text, strict=False))
     except ValueError as error:
         return {}, f"the arguments are no JSON: {error}"
     except RecursionError:

@@ -1,6 +1,7 @@
 """What OpenAI's chat completions answer, whole or as a stream of events: values in, values out, no I/O.
 
-The answers are read as plain JSON, since the servers that speak this protocol differ in what they leave out.
+The answers are read as plain JSON, since the servers that speak this protocol differ in what they leave out. Half a
+surrogate pair is replaced: no later request could be made of it.
 A stream is whole when the model has said why it ends, or the server that it does. One that ends before is an error,
 never a shorter answer.
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pregel.graph.agent.models.chunks import AIMessageChunk, ToolCallChunk
 from pregel.graph.agent.models.protocol import ModelAnswerError, ModelError
+from pregel.graph.agent.models.surrogates import without_surrogates
 from pregel.text import shortened
 
 if TYPE_CHECKING:
@@ -148,7 +150,7 @@ def object_in(text: str | bytes) -> dict[str, Any]:
         ModelAnswerError: It is none.
     """
     try:
-        value = json.loads(text)
+        value = without_surrogates(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise ModelAnswerError(
             f"the server's answer is no JSON: {shortened(text)}. Is base_url right? {error}"

@@ -6,18 +6,21 @@ read them alike.
 
 from __future__ import annotations
 
+import inspect
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from ssl import SSLError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
 from anyio import CancelScope, EndOfStream
 
+from pregel.errors import GraphDefinitionError, nearest
 from pregel.graph.agent.models.openai_answers import BrokenStreamError, ServerError, StreamReader, answer_of
 from pregel.graph.agent.models.openai_requests import body_of
 from pregel.graph.agent.models.protocol import ModelError
+from pregel.graph.agent.models.surrogates import without_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from pregel.graph.messages import AIMessage
 
 __all__ = ["OpenAIChat"]
+
+#: What a request says by itself, and so no setting can.
+OWN: Final = ("messages", "stream", "stream_options", "tools")
 
 
 class OpenAIChat:
@@ -42,10 +48,12 @@ class OpenAIChat:
         max_retries: How often a request is repeated after a 408, 409, 429 or 5xx or a lost connection, with pauses
             that grow or that the server asks for. A stream that has begun is not repeated.
         timeout: Seconds to wait for a connection, and for each part of an answer.
-        settings: What every request says, such as `temperature`; a call may say otherwise.
+        settings: What every request says, such as `temperature`; a call may say otherwise. What only another server
+            knows goes into `extra_body`, a dict.
 
     Raises:
         ModelError: The client is not installed, or there is no key.
+        GraphDefinitionError: A setting is none.
     """
 
     def __init__(
@@ -74,6 +82,7 @@ class OpenAIChat:
         except self._openai.OpenAIError as error:
             raise ModelError(f"OpenAIChat({model!r}) has no client: {error}") from error
         finalize(self, self._client.close)
+        check_settings(settings, self._client)
 
     @property
     def profile(self) -> dict[str, bool]:
@@ -192,10 +201,16 @@ class OpenAIChat:
         *,
         streamed: bool = False,
     ) -> dict[str, Any]:
-        """Return the fields of a request."""
+        """Return the fields of a request.
+
+        Raises:
+            GraphDefinitionError: A setting is none.
+        """
+        check_settings(settings, self._client)
         stream = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
         asked = body_of(messages, tools, tool_choice, response_format)
-        return {"model": self.model, **stream, **self.settings, **settings, **asked}
+        body: dict[str, Any] = {"model": self.model, **stream, **self.settings, **settings, **asked}
+        return without_surrogates(body)  # type: ignore[no-any-return]  # a dict again
 
     @contextmanager
     def _told_by_the_client(self, response: Any) -> Iterator[None]:
@@ -213,6 +228,33 @@ class OpenAIChat:
             raise self._openai.APIConnectionError(message=message, request=request) from error
         except ServerError as error:
             raise self._openai.APIError(str(error), request, body=error.body) from error
+
+
+def check_settings(settings: Mapping[str, Any], client: Any) -> None:
+    """Check that settings are those of a request.
+
+    Raises:
+        GraphDefinitionError: One is unknown to the client, or is what a request says by itself.
+    """
+    for name in settings:
+        if name in OWN:
+            raise GraphDefinitionError(
+                f"OpenAIChat has no setting {name!r}, which each request says by itself: give messages and tools to "
+                "the call or to the agent; stream() and stream_mode='messages' read an answer as it is made"
+            )
+        completions: Any = type(client.chat.completions)
+        known = parameters_of(completions)
+        if name not in known:
+            raise GraphDefinitionError(
+                f"OpenAIChat has no setting {name!r}.{nearest(name, known)} What only another server knows goes into "
+                f"extra_body={{{name!r}: ...}}"
+            )
+
+
+@cache
+def parameters_of(completions: Any) -> frozenset[str]:
+    """Return what a request of the client can say."""
+    return frozenset(inspect.signature(completions.create).parameters) - {"self", *OWN}
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pregel.graph.agent.models.foreign import to_own
 from pregel.graph.agent.models.protocol import ModelError
+from pregel.graph.agent.models.surrogates import without_surrogates
 from pregel.graph.agent.models.toolforms import as_function
 from pregel.graph.blocks import content_blocks
 from pregel.graph.messages import add_messages
@@ -72,7 +73,9 @@ def message_of(message: Any) -> dict[str, Any]:
     if message.type == "ai":
         if not isinstance(fields["content"], str):
             fields["content"] = [part for part in fields["content"] if part["type"] in SAYABLE]
-        calls = [(call["id"], call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+        calls = [
+            (call["id"], call["name"], json.dumps(without_surrogates(call["args"]))) for call in message.tool_calls
+        ]
         # They too have been answered, with what is wrong with them.
         calls += [(call["id"], call["name"], call["args"] or "") for call in message.invalid_tool_calls]
         if calls:
