@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pregel.reporter import Emit
     from pregel.runtime import Run
     from pregel.spans import RunSpans
+    from pregel.superstep import Superstep
     from pregel.task import Task
 
 __all__ = ["Outcome", "Watch", "WatchedSession"]
@@ -37,7 +38,7 @@ class WatchedSession(Session):
 
     def __init__(self, network: Network, options: RunOptions, **given: Any) -> None:
         super().__init__(network, options, **given)
-        self.watch = Watch(self)
+        self.watch = Watch(network, self.machine, options.config["configurable"].get("thread_id"))
         self.run = replace(self.run, watch=self.watch)
 
     def parts(self) -> Generator[Emit, None, None]:
@@ -69,13 +70,16 @@ class Watch:
     Drivers call `superstep` and `task`; the latter in any thread.
 
     Args:
-        session: The run.
+        network: The graph.
+        machine: The run. It does not know of its watch, nor does this one of the session: a run that is over goes at
+            once, without a search for cycles.
+        thread_id: The thread that the config names.
     """
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.network = session.network
-        self.thread_id: str | None = session.options.config["configurable"].get("thread_id")
+    def __init__(self, network: Network, machine: Superstep, thread_id: str | None) -> None:
+        self.network = network
+        self.machine = machine
+        self.thread_id = thread_id
         self.logs = LOGGER.isEnabledFor(logging.DEBUG)
         self.spans: RunSpans | None = None
         self.begun = 0.0
@@ -100,7 +104,7 @@ class Watch:
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         outcome: Outcome = "cancelled"
-        if isinstance(error, GraphInterrupt) or (error is None and self.session.machine.pauses):
+        if isinstance(error, GraphInterrupt) or (error is None and self.machine.pauses):
             outcome = "paused"
         elif error is None:
             outcome = "done"

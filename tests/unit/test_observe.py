@@ -1,9 +1,11 @@
 """What is watched of runs: spans of OpenTelemetry and logs, and that nothing happens where nobody asks for them."""
 
+import gc
 import logging
 import operator
 import subprocess
 import sys
+import weakref
 from contextlib import closing
 from pathlib import Path
 from threading import Barrier
@@ -893,6 +895,25 @@ def test_without_a_provider_spans_go_to_the_global_one(monkeypatch):
         uninstrument()
     (scope,) = {span.instrumentation_scope.name for span in exported.ended}
     assert scope == "pregel"
+
+
+def test_a_run_that_is_over_is_gone_without_a_search_for_cycles(door, spans, caplog):
+    caplog.set_level(logging.DEBUG, "pregel")
+    graph = graph_of(("a", lambda state: {"log": ["a"]}))
+
+    class Given(list):
+        pass
+
+    given = Given()
+    alive = weakref.ref(given)
+    gc.collect()
+    gc.disable()
+    try:
+        door.invoke(graph, {"log": given})
+        del given
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_a_messages_graph_with_a_node_named_model_is_no_agent(spans):
