@@ -376,7 +376,6 @@ def test_the_waits_of_tool_retries_end_with_their_scope_on_trio():
 @pytest.mark.parametrize("place", ["alone", "in a graph"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_requests_of_a_cancelled_agent_end_at_once(loop, place, stream):
-    pytest.importorskip("openai")
     from pregel.graph.agent.models import OpenAIChat
 
     reply = streamed(delta(content="one"), after="stall") if stream else Reply(b"", after="stall")

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import distributed
 import pytest
 
 from pregel.checkpoint.sqlite import SqliteSaver
@@ -14,8 +15,6 @@ from pregel.errors import GraphDefinitionError, NotSendableError
 from pregel.graph import START, StateGraph
 from pregel.runtime import get_runtime, interrupt
 from pregel.types import Command, Send
-
-distributed = pytest.importorskip("distributed")
 
 
 class State(TypedDict, total=False):
