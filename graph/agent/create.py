@@ -14,7 +14,7 @@ from pregel.graph.agent.middleware.own_model import resolved
 from pregel.graph.agent.modelnode import ModelNode
 from pregel.graph.agent.schemas import Declaration, merge_schemas
 from pregel.graph.agent.state import AgentState, RunState
-from pregel.graph.agent.structured import as_strategy
+from pregel.graph.agent.structured import ProviderStrategy, as_strategy
 from pregel.graph.agent.tools import tools_by_name
 from pregel.graph.messages import SystemMessage
 from pregel.graph.state import StateGraph
@@ -209,7 +209,7 @@ def check_answers(strategy: Any, local: Mapping[str, Any]) -> None:
         GraphDefinitionError: One has.
     """
     for schema in () if strategy is None else strategy.schemas:
-        if schema.name in local and not hasattr(strategy, "response_format"):
+        if schema.name in local and not isinstance(strategy, ProviderStrategy):
             raise GraphDefinitionError(
                 f"the tool {schema.name!r} has the name of the response format, which the model calls as a tool: "
                 "rename one of them"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH
 from pregel.graph.agent.middleware.options import check_amount, check_count
 from pregel.text import told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-__all__ = ["Backoff", "OnFailure", "RetryOn", "Tries", "checked_tries", "task_of"]
+__all__ = ["Backoff", "GivenUp", "OnFailure", "RetryOn", "Tries", "checked_tries", "task_of"]
 
+T = TypeVar("T")
 #: The exceptions after which a call is made again, or a function that says whether one is.
 RetryOn: TypeAlias = "type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]"
 #: What becomes of a call whose last attempt failed: a message of the error, the error itself, or a message of the
@@ -57,6 +59,14 @@ class Backoff:
         return min(wait * (1 - SPREAD + 2 * SPREAD * int.from_bytes(digest) / HASHED), self.max_delay)
 
 
+class GivenUp(NamedTuple):
+    """How a call ended that is not made again."""
+
+    error: Exception
+    #: How many attempts have failed.
+    failed: int
+
+
 @dataclass(frozen=True, slots=True)
 class Tries:
     """When a call is made again, and what becomes of one that fails for good."""
@@ -65,6 +75,47 @@ class Tries:
     retry_on: RetryOn
     on_failure: OnFailure
     backoff: Backoff
+
+    def call(self, call: Callable[[], T], task: str, sleep: Callable[[float], None]) -> T | GivenUp:
+        """Make a call until it answers or there are no attempts left.
+
+        Args:
+            call: Makes it once.
+            task: See `Backoff.delay`.
+            sleep: Waits so many seconds.
+
+        Raises:
+            Exception: A fault of the program, which no attempt can mend.
+        """
+        failed = 0
+        while True:
+            try:
+                return call()
+            except FAULTS_OF_THE_GRAPH:
+                raise
+            except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
+                failed += 1
+                wait = self.wait_after(error, failed, task)
+                if wait is None:
+                    return GivenUp(error, failed)
+            sleep(wait)
+
+    async def acall(
+        self, call: Callable[[], Awaitable[T]], task: str, sleep: Callable[[float], Awaitable[None]]
+    ) -> T | GivenUp:
+        """Do the same, awaited."""
+        failed = 0
+        while True:
+            try:
+                return await call()
+            except FAULTS_OF_THE_GRAPH:
+                raise
+            except Exception as error:  # noqa: BLE001 - as above
+                failed += 1
+                wait = self.wait_after(error, failed, task)
+                if wait is None:
+                    return GivenUp(error, failed)
+            await sleep(wait)
 
     def wait_after(self, error: Exception, failed: int, task: str) -> float | None:
         """Return how long to wait before the next attempt, in seconds; None if there is none.
@@ -83,17 +134,17 @@ class Tries:
         kinds = self.retry_on
         return isinstance(error, kinds) if isinstance(kinds, type | tuple) else bool(kinds(error))
 
-    def last_words(self, error: Exception, what: str, failed: int) -> str:
+    def last_words(self, given_up: GivenUp, what: str) -> str:
         """Return what to say in the place of a result.
 
         Args:
-            error: How the last attempt ended.
+            given_up: How the call ended.
             what: What failed, as the beginning of a sentence.
-            failed: How many attempts have failed.
 
         Raises:
             Exception: The error, where `on_failure` is "error".
         """
+        error, failed = given_up
         if callable(self.on_failure):
             return self.on_failure(error)
         if self.on_failure == "error":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
-from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH
-from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries, task_of
+from pregel.graph.agent.middleware.backoff import Backoff, GivenUp, OnFailure, RetryOn, checked_tries, task_of
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.messages import AIMessage
 
@@ -64,32 +64,20 @@ class ModelRetryMiddleware(AgentMiddleware):
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ModelResponse | AIMessage:
         """Call the model until it answers or there are no attempts left."""
-        failed = 0
-        while True:
-            try:
-                return handler(request)
-            except FAULTS_OF_THE_GRAPH:
-                raise
-            except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
-                failed += 1
-                wait = self._tries.wait_after(error, failed, task_of(request.runtime))
-                if wait is None:
-                    return AIMessage(self._tries.last_words(error, "The call of the model", failed))
-            self._sleep(wait)
+        return self._ended(self._tries.call(partial(handler, request), task_of(request.runtime), self._sleep))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse | AIMessage:
         """Do the same, awaited."""
-        failed = 0
-        while True:
-            try:
-                return await handler(request)
-            except FAULTS_OF_THE_GRAPH:
-                raise
-            except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
-                failed += 1
-                wait = self._tries.wait_after(error, failed, task_of(request.runtime))
-                if wait is None:
-                    return AIMessage(self._tries.last_words(error, "The call of the model", failed))
-            await self._asleep(wait)
+        return self._ended(await self._tries.acall(partial(handler, request), task_of(request.runtime), self._asleep))
+
+    def _ended(self, result: ModelResponse | GivenUp) -> ModelResponse | AIMessage:
+        """Return what a call gave, or the message in its place.
+
+        Raises:
+            Exception: The error, where the user wants it raised.
+        """
+        if isinstance(result, GivenUp):
+            return AIMessage(self._tries.last_words(result, "The call of the model"))
+        return result

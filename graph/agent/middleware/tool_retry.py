@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from pregel.graph.agent.handling import FAULTS_OF_THE_GRAPH
-from pregel.graph.agent.middleware.backoff import Backoff, OnFailure, RetryOn, checked_tries, task_of
+from pregel.graph.agent.middleware.backoff import Backoff, GivenUp, OnFailure, RetryOn, checked_tries, task_of
 from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.middleware.reading import tool_name
 from pregel.graph.agent.turns import answer_to
@@ -80,18 +80,7 @@ class ToolRetryMiddleware(AgentMiddleware):
         """Call the tool until it answers or there are no attempts left."""
         if not self._concerns(request):
             return handler(request)
-        failed = 0
-        while True:
-            try:
-                return handler(request)
-            except FAULTS_OF_THE_GRAPH:
-                raise
-            except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
-                failed += 1
-                wait = self._tries.wait_after(error, failed, caller(request))
-                if wait is None:
-                    return self._failure(request, error, failed)
-            self._sleep(wait)
+        return self._ended(request, self._tries.call(partial(handler, request), caller(request), self._sleep))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -99,31 +88,24 @@ class ToolRetryMiddleware(AgentMiddleware):
         """Do the same, awaited."""
         if not self._concerns(request):
             return await handler(request)
-        failed = 0
-        while True:
-            try:
-                return await handler(request)
-            except FAULTS_OF_THE_GRAPH:
-                raise
-            except Exception as error:  # noqa: BLE001 - the user says which are worth another attempt
-                failed += 1
-                wait = self._tries.wait_after(error, failed, caller(request))
-                if wait is None:
-                    return self._failure(request, error, failed)
-            await self._asleep(wait)
+        return self._ended(request, await self._tries.acall(partial(handler, request), caller(request), self._asleep))
 
     def _concerns(self, request: ToolCallRequest) -> bool:
         """Return whether a call is of a tool that this is for."""
         return self._only is None or request.tool_call["name"] in self._only
 
-    def _failure(self, request: ToolCallRequest, error: Exception, failed: int) -> ToolMessage:
-        """Return the answer to a call whose last attempt failed.
+    def _ended(
+        self, request: ToolCallRequest, result: ToolMessage | Command[Any] | GivenUp
+    ) -> ToolMessage | Command[Any]:
+        """Return what a call gave, or the answer in its place.
 
         Raises:
             Exception: The error, where the user wants it raised.
         """
-        what = f"Tool {request.tool_call['name']!r}"
-        return answer_to(request.tool_call, self._tries.last_words(error, what, failed), error=True)
+        if isinstance(result, GivenUp):
+            words = self._tries.last_words(result, f"Tool {request.tool_call['name']!r}")
+            return answer_to(request.tool_call, words, error=True)
+        return result
 
 
 def caller(request: ToolCallRequest) -> str:
