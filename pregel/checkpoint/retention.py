@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pregel.checkpoint.base import BranchRow, Namespace
 
@@ -92,8 +92,21 @@ def spare(
                 if index := bisect_right(seqs.get((ancestor, namespace), ()), bound):
                     kept.add(lines[ancestor, namespace][index - 1])
                     break
+    for (branch, namespace), line in lines.items():
+        kept.update(line[bisect_right(seqs[branch, namespace], open_since(lines, branch, namespace)) :])
     gone = [mark for line in lines.values() for mark in line if mark not in kept]
     return gone, unneeded(family, kept, outer, values)
+
+
+def open_since(lines: Mapping[tuple[int, Namespace], list[CheckpointMark]], branch: int, namespace: Namespace) -> int:
+    """Return the `seq` after which checkpoints of a graph inside another one belong to a task that is still open there.
+
+    They hold what the task will make for that graph when it goes on, and so they all stay.
+    """
+    if not namespace:
+        return END_OF_BRANCH
+    around = lines.get((branch, namespace[:-1]))
+    return around[-1].seq if around else -1
 
 
 class Family:

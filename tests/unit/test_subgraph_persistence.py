@@ -367,6 +367,27 @@ def at(namespace):
     return {"configurable": {"thread_id": "t", "checkpoint_ns": namespace}}
 
 
+@pytest.mark.parametrize("checkpointer", [None, True])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_pruning_keeps_what_a_child_that_waits_owes_the_graph_around_it(checkpointer, depth, saver, door):
+    """Its updates stand in its own checkpoints until it ends: those of its open run are none that may go."""
+
+    def asks(state):
+        return {"log": [interrupt("go on?")]}
+
+    graph = chain(a=lambda _: {"log": ["a"]}, b=lambda _: {"log": ["b"]}, c=asks).compile(checkpointer)
+    for _ in range(depth - 1):
+        graph = chain(x=lambda _: {"log": ["x"]}, inner=graph).compile(checkpointer)
+    outer = chain(first=lambda _: {"log": ["first"]}, child=graph).compile(saver)
+    door.invoke(outer, {"log": []}, CONFIG)
+
+    saver.prune(keep_last=1)
+
+    result = door.invoke(outer, Command(resume="yes"), CONFIG)
+    assert result["log"] == ["first", *["x"] * (depth - 1), "a", "b", "yes"]
+    assert saver.prune(keep_last=1)
+
+
 @pytest.mark.parametrize("namespace", [(), ("a",)])
 def test_a_value_taken_over_from_nobody_is_an_error(namespace):
     saver, lease = InMemorySaver(), new_lease()
