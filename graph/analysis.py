@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 
+from pregel.graph.passing import pass_order
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -46,15 +48,25 @@ def unreachable(reach: Reach) -> list[str]:
     return [name for name in reach.nodes if name not in reached]
 
 
-def deferred_order(nodes: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return the nodes with each deferred one told which other deferred ones can lead to it, and so run first."""
+def deferred_order(nodes: Mapping[str, Node], start: Node) -> Mapping[str, Node]:
+    """Return the nodes with each deferred one told what runs first: other deferred nodes that can lead to it.
+
+    One that is deferred "live" is told of all nodes that can, and so of those that may go anywhere.
+
+    Args:
+        nodes: The nodes, in the order they were added.
+        start: The virtual start.
+    """
     deferred = [node for node in nodes.values() if node.defer]
-    if len(deferred) < 2:  # noqa: PLR2004 - a pair is needed for one to come before the other
+    if len(deferred) < 2 and not any(node.defer == "live" for node in deferred):  # noqa: PLR2004 - a pair, to have order
         return nodes
-    graph, _ = Reach(nodes, deferred[0]).digraph()
-    after = {node.name: nx.descendants(graph, node.name) for node in deferred}
+    graph, anywhere = Reach(nodes, start).digraph()
+    names = {node.name for node in deferred}
+    everywhere = anywhere.union(*(nx.ancestors(graph, name) for name in anywhere))
+    passed = {name: place for place, name in enumerate(pass_order(graph))}
     ordered = dict(nodes)
     for node in deferred:
-        before = frozenset(other.name for other in deferred if other is not node and node.name in after[other.name])
-        ordered[node.name] = replace(node, defer_after=before)
+        before = frozenset(nx.ancestors(graph, node.name))
+        before = before | everywhere if node.defer == "live" else before & names
+        ordered[node.name] = replace(node, defer_after=before - {node.name}, passed=passed[node.name])
     return ordered

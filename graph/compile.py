@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard
 
 from pregel.channels.aggregate import BinaryOperatorAggregate
 from pregel.channels.barrier import NamedBarrierValue
@@ -51,6 +51,9 @@ __all__ = ["CompiledStateGraph", "compile_graph"]
 
 class CompiledStateGraph(Pregel[dict[str, Any]], Generic[StateT, ContextT, InputT, OutputT]):
     """A compiled `StateGraph`: a `Pregel` that knows its schemas and can draw itself."""
+
+    #: Whether as a node it shares fields with the graph around it; else it is called like a function.
+    shares_fields = True
 
     def __init__(
         self,
@@ -124,6 +127,13 @@ def compile_graph(
     )
 
 
+def plain_update(channel: Channel) -> type | None:
+    """Return the type of updates that no check would look at; None for a channel of which that is not known."""
+    if isinstance(channel, KeyedValue):
+        return dict
+    return list if isinstance(channel, Topic) and channel.item is Any else None
+
+
 class Compiler:
     """The steps of one compilation, and what they share."""
 
@@ -159,7 +169,7 @@ class Compiler:
 
     def read_node(self, record: NodeRecord) -> CodeFacts:
         """Read a node's action. What a graph takes and gives is known when all fields are; see `child`."""
-        if isinstance(record.action, Pregel):
+        if is_child(record.action):
             return CodeFacts(Code(record.name))
         return read_code(record.action, record.name, f"node {record.name!r} of graph {self.name!r}", self.known)
 
@@ -223,7 +233,7 @@ class Compiler:
         return Field(
             spec.name,
             channel,
-            exact=None if check is None or prepare is not None else check.exact,
+            exact=plain_update(channel) if check is None else None if prepare is not None else check.exact,
             check=check,
             expected="Any" if check is None else check.expected,
             check_whole=whole,
@@ -288,6 +298,7 @@ class Compiler:
                 continue
             leads = None if wait == "all" else dict.fromkeys(sources, frozenset[str]())
             if leads is not None:
+                self.check_live(label)
                 live.append(leads)
             join = Join(label, target, NamedBarrierValue(sources), tuple(sources), place, leads)
             for source in sources:
@@ -299,9 +310,7 @@ class Compiler:
             raise GraphDefinitionError(
                 f"graph {self.name!r} has no entry point: add_edge(START, 'node'), or a conditional edge from START"
             )
-        self.children = {
-            record.name: record.action for record in builder.nodes.values() if isinstance(record.action, Pregel)
-        }
+        self.children = {record.name: record.action for record in builder.nodes.values() if is_child(record.action)}
         children = {name: self.child(builder.nodes[name], graph) for name, graph in self.children.items()}
         nodes = {
             name: Node(
@@ -334,7 +343,7 @@ class Compiler:
         return Network(
             self.name,
             self.fields,
-            deferred_order(nodes),
+            deferred_order(nodes, start),
             start,
             outputs=tuple(
                 name for name, spec in self.specs.items() if name in self.output.fields and not spec.omit_output
@@ -375,6 +384,7 @@ class Compiler:
                 order,
                 facts.code,
                 view,
+                executor=self.executor_of(name),
                 may_return_none=facts.may_return_none,
                 destinations=self.destinations(self.builder.nodes[name], facts),
             )
@@ -487,6 +497,20 @@ class Compiler:
             self.check_end(START, target, f"a destination of node {record.name!r}")
         return None if facts.may_go_anywhere and not record.destinations else declared
 
+    def check_live(self, join: str) -> None:
+        """Check that a live join does not have to wait for a node that waits for it.
+
+        Raises:
+            GraphDefinitionError: Some node is deferred "live".
+        """
+        deferred = [record.name for record in self.builder.nodes.values() if record.defer == "live"]
+        if deferred:
+            raise GraphDefinitionError(
+                f"graph {self.name!r} has the live join {join!r} and node {deferred[0]!r}, which is deferred live: "
+                "each waits for what can still come, and so for the other. Defer the join's target with "
+                'defer="live" and give it plain edges'
+            )
+
     def check_reach(self, nodes: Mapping[str, Node], start: Node) -> None:
         """Check that every node can be reached.
 
@@ -524,6 +548,11 @@ class Compiler:
             frozenset(private),
             whole_validator(self.input, accepted) if whole else None,
         )
+
+
+def is_child(action: Any) -> TypeGuard[Pregel]:
+    """Return whether a node's action is a graph that shares fields with the graph around it."""
+    return isinstance(action, Pregel) and getattr(action, "shares_fields", True)
 
 
 def giving(channel: Channel) -> Giving:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pregel.store.base import BaseStore
     from pregel.types import (
         CachePolicy,
+        Defer,
         Durability,
         ExecutorLike,
         GroupCommit,
@@ -96,7 +97,7 @@ class NodeRecord:
     name: str
     action: Any
     input_schema: Any = None
-    defer: bool = False
+    defer: Defer = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
     destinations: tuple[str, ...] = ()
     options: Options = NOTHING_SAID
@@ -162,7 +163,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         node: str | Any,
         action: Any = None,
         *,
-        defer: bool = False,
+        defer: Defer = False,
         metadata: Mapping[str, Any] | None = None,
         input_schema: Any = None,
         destinations: Sequence[str] | Mapping[str, str] = (),
@@ -178,7 +179,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         Args:
             node: Its name; or its action, whose own name it then has.
             action: A sync or async function of the state, an object with `invoke`/`ainvoke`, or a compiled graph.
-            defer: Run it when nothing else is due.
+            defer: True to run it when nothing else is due. "live" to run it once all that comes to it, by edges of any
+                kind, has come: when nothing that is due can lead to it any more. Such a graph must declare where its
+                conditional edges and commands lead, and its joins wait for all.
             metadata: For people and tools; the engine does not look at it.
             input_schema: What it reads, if not what its first parameter is annotated with, nor the state.
             destinations: The nodes its commands may go to, where its annotation does not say.
@@ -207,6 +210,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
                 raise GraphDefinitionError(f"{node!r} has no name of its own: add_node('name', ...)")
             node = name
         check_name(node)
+        if defer not in (True, False, "live"):
+            raise GraphDefinitionError(f'defer of node {node!r} takes True, False or "live", not {defer!r}')
         if node in self.nodes:
             raise GraphDefinitionError(f"there is a node {node!r} already: each node needs a name of its own")
         if action is None:

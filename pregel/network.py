@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,8 +56,8 @@ class Network:
     limited: bool = field(init=False)
     #: Whether there are joins.
     joins: bool = field(init=False)
-    #: Whether some join is live, so that it must be known where nodes can lead.
-    live: bool = field(init=False)
+    #: What must know where nodes can lead: a live "join", or a "node" that is deferred live; empty for nothing.
+    live: Literal["", "join", "node"] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "visible", frozenset(self.outputs))
@@ -70,7 +70,9 @@ class Network:
         limited = any(node.max_concurrency is not None for node in self.nodes.values())
         object.__setattr__(self, "limited", limited)
         object.__setattr__(self, "joins", any(node.joins for node in self.nodes.values()))
-        live = any(join.leads is not None for node in self.nodes.values() for join in node.joins)
+        live = "join" if any(join.leads is not None for node in self.nodes.values() for join in node.joins) else ""
+        if any(node.defer == "live" for node in self.nodes.values()):
+            live = "node"
         object.__setattr__(self, "live", live)
         object.__setattr__(self, "uses_loop", any(node.uses_loop for node in (self.start, *self.nodes.values())))
         object.__setattr__(self, "needs_loop", any(node.needs_loop for node in (self.start, *self.nodes.values())))

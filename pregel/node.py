@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pregel.channels.base import Channel
     from pregel.managed import ManagedName
     from pregel.policy import Policy
-    from pregel.types import ExecutorLike
+    from pregel.types import Defer, ExecutorLike
 
 __all__ = ["EDITOR", "Branch", "Code", "Field", "Injection", "Join", "Node", "View", "join_name"]
 
@@ -155,10 +155,12 @@ class Node:
     branches: tuple[Branch, ...] = ()
     #: The joins that wait for this node.
     joins: tuple[Join, ...] = ()
-    #: Whether it waits until nothing else is due.
-    defer: bool = False
-    #: Other deferred nodes that can lead here: they run first.
+    #: Whether it waits until nothing else is due, or "live", until nothing that is can lead to it.
+    defer: Defer = False
+    #: The nodes that can lead here and run first where they are due: for "live" all that can, else the deferred ones.
     defer_after: frozenset[str] = frozenset()
+    #: The place of a deferred node in a pass through the graph, where a head of a cycle comes before the cycle.
+    passed: int = 0
     executor: ExecutorLike = "thread"
     #: The fields that its annotated result can update; None where it does not say.
     may_write: frozenset[str] | None = None

@@ -95,8 +95,13 @@ def plan(
             [*held.nodes, *(name for name in nodes if known[name].defer)],
             [*held.sends, *(send for send in sends if known[send.node].defer)],
         )
-        if not ready and not packets:
-            ready, packets, held = released(network, held)
+        busy = {*(node.name for node in ready), *(send.node for send in packets)}
+        free = turned(network, held, busy)
+        ready.extend(known[name] for name in held.nodes if name in free)
+        packets.extend(send for send in held.sends if send.node in free)
+        held = Due(
+            (name for name in held.nodes if name not in free), (send for send in held.sends if send.node not in free)
+        )
     return tasks_of(network, step, ready, packets), held, settled
 
 
@@ -144,14 +149,24 @@ def missing(join: Join, heard: Mapping[Join, frozenset[str]]) -> frozenset[str]:
     return join.channel.names - heard[join]
 
 
-def released(network: Network, held: Due) -> tuple[list[Node], list[Send], Due]:
-    """Return the deferred nodes and packets whose turn it is, and the rest.
+def turned(network: Network, held: Due, busy: set[str]) -> set[str]:
+    """Return the deferred nodes whose turn it is.
 
-    A deferred node waits for the other deferred nodes that can lead to it. Where all wait for each other, in a cycle
-    with nothing before it, the one that was added first goes.
+    One that is deferred "live" waits for what can lead to it; of those that lead to each other the one goes by which a
+    pass through the cycle comes first. Any other waits until nothing else is due, and then for the other deferred nodes
+    that can lead to it. Where all wait for each other, in a cycle with nothing before it, the one that was added first
+    goes.
+
+    Args:
+        network: The graph.
+        held: What waits.
+        busy: The nodes that are due and do not wait.
     """
     known = network.nodes
     waiting = held.names()
+    free = {name for name in waiting if known[name].defer == "live" and is_free(name, network, waiting, busy)}
+    if free or busy:
+        return free
     free = {name for name in waiting if not known[name].defer_after & waiting}
     if not free and waiting:
         foremost = [
@@ -160,11 +175,16 @@ def released(network: Network, held: Due) -> tuple[list[Node], list[Send], Due]:
             if all(name in known[other].defer_after for other in known[name].defer_after & waiting)
         ]
         free = {min(foremost, key=lambda name: known[name].order)}
-    return (
-        [known[name] for name in held.nodes if name in free],
-        [send for send in held.sends if send.node in free],
-        Due((name for name in held.nodes if name not in free), (send for send in held.sends if send.node not in free)),
-    )
+    return free
+
+
+def is_free(name: str, network: Network, waiting: set[str], busy: set[str]) -> bool:
+    """Return whether nothing can lead to a node that is deferred "live" before it has run itself."""
+    node = network.nodes[name]
+    if node.defer_after & busy:
+        return False
+    others = (network.nodes[other] for other in node.defer_after & waiting)
+    return all(name in each.defer_after and (each.defer is True or node.passed < each.passed) for each in others)
 
 
 def tasks_of(network: Network, step: int, ready: list[Node], packets: Sequence[Send]) -> tuple[Task, ...]:

@@ -22,6 +22,7 @@ __all__ = [
     "Breakpoint",
     "CachePolicy",
     "Command",
+    "Defer",
     "Durability",
     "ExecutorLike",
     "ExecutorName",
@@ -60,6 +61,8 @@ ExecutorName = Literal["inline", "thread"]
 ExecutorLike: TypeAlias = "ExecutorName | Executor"
 #: What happens to the siblings of a task that failed.
 OnFailure = Literal["finish", "cancel"]
+#: Whether a node waits until nothing else is due, or until nothing that is due can lead to it.
+Defer: TypeAlias = bool | Literal["live"]
 #: When what a run does is stored: before the next superstep starts, in groups while the run goes on, or at its end.
 Durability = Literal["sync", "async", "exit"]
 #: What a run does that finds its thread taken by another one.

@@ -303,7 +303,8 @@ def destinations(
         sends: Takes the packets.
 
     Raises:
-        UnknownTargetError: One of them is no node, or nothing at all; or, in a graph with a live join, not declared.
+        UnknownTargetError: One of them is no node, or nothing at all; or it is not declared, in a graph that must know
+            what can still come.
     """
     for target in choice if isinstance(choice, (list, tuple)) else (choice,):
         name: Any = target.node if isinstance(target, Send) else target
@@ -316,7 +317,7 @@ def destinations(
         if network.live and declared is not None and name not in declared:
             raise UnknownTargetError(
                 f"{where} leads to {name!r}, which it does not declare ({', '.join(declared) or 'it has none'}). "
-                "The graph has a live join, which must know what can still come: declare the target "
+                f"The graph has a live {network.live}, which must know what can still come: declare the target "
                 "(destinations=[...], `-> Command[Literal[...]]`, or a path_map)"
             )
         if isinstance(target, Send):

@@ -173,7 +173,7 @@ class Part:
 @dataclass(frozen=True)
 class NodePlan:
     name: str
-    defer: bool
+    defer: bool | str
     #: The results it may return; what it sees decides which. One part alone may stand without a list.
     moves: tuple[tuple[bool, tuple[Part, ...]], ...]
     counts: bool = False
@@ -435,6 +435,8 @@ class Links:
         self.choices = choices
         self.names = names
         self.state = state
+        #: Whether nodes may be deferred "live"; then whatever leads somewhere says where.
+        self.live = choices.chance(3)
         # In a tidy graph a field that conflicts is written by one node only.
         tidy = not choices.chance(4)
         self.writable = {
@@ -516,7 +518,7 @@ class Links:
         ]
         return NodePlan(
             name,
-            defer=choices.chance(3),
+            defer=choices.pick((False, "live", "live", True)) if self.live else choices.chance(3),
             moves=tuple(moves),
             counts=name in self.loops,
             reads=self.reads(),
@@ -542,10 +544,11 @@ class Links:
 
     def targets(self, names, low, high):
         choices, made = self.choices, []
+        packets = [name for name in names if name != END] if self.live else self.names
         for _ in range(choices.number(low, high)):
-            if choices.chance(2):
+            if packets and choices.chance(2):
                 arg = choices.pick(("packet", "packet", "number", "text", "none", "list", "tuple"))
-                made.append(Packet(choices.pick(self.names), arg, choices.number(0, 9)))
+                made.append(Packet(choices.pick(packets), arg, choices.number(0, 9)))
             else:
                 made.append(choices.pick(names))
         return tuple(made)
@@ -558,7 +561,7 @@ class Links:
         answers.append((*missing, *self.targets((END,), 0, 1)))
         return BranchPlan(
             source,
-            declared=choices.pick(("names", "mapping", "literal", "open")),
+            declared=choices.pick(("names", "mapping", "literal", *(() if self.live else ("open",)))),
             answers=tuple(answers),
             rounds=rounds,
             bare=choices.chance(2),

@@ -1,14 +1,14 @@
 """What a graph means, in code: an interpreter to read, and to hold an engine against.
 
 It runs a graph given as plain data, one task after the other, and scans everything in every step: no concurrency, no
-storage, no index, and no code of the engine, so that it is a second reading of the rules. Those are:
+storage, no index, no code of the engine. So it is a second reading of the rules, which are:
 
 - All tasks of a step see the state of the last barrier. Their updates are applied in the order of the tasks: nodes in
   the order they were added, each once; then `Send`s in the order of their senders.
 - A step whose updates can't be applied together changes nothing and ends the run.
 - A task leads to what its edges and commands name, and is heard by the joins that wait for its node. A join fires once
   all its sources were heard, and then listens anew.
-- Deferred nodes run when nothing else is due, those first that can lead to other waiting ones.
+- Deferred nodes run when nothing else is due, "live" ones when nothing that is due or waits can lead to them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Node:
     """A function from what it sees to a mapping of updates, a `Command`, or a list of these."""
 
     function: Callable[[Any], Any]
-    defer: bool = False
+    defer: bool | Literal["live"] = False
     destinations: tuple[str, ...] = ()  #: Where its commands may lead, as far as it says.
     reads: tuple[str, ...] | None = None  #: The fields it sees; None for all.
 
@@ -165,26 +165,45 @@ def after(rule: Field, old: Any, updates: list[Any]) -> Any:
 
 def plan(graph: Graph, asked: list[Task]) -> tuple[list[Task], list[Task]]:
     """Return the tasks of the next step in order, and those that go on waiting."""
-    tasks: list[Task] = [name for name in graph.nodes if name in asked]
-    tasks += [task for task in asked if isinstance(task, Send)]
+    tasks: list[Task] = [*(each for each in graph.nodes if each in asked), *(t for t in asked if isinstance(t, Send))]
     names = [name for name in graph.nodes if name in map(name_of, tasks)]
-    ready = [name for name in names if not graph.nodes[name].defer]
+    before = {name: {o for o in names if o != name and leads_to(graph, o, name)} for name in names}
+    kinds, passed = [False, "live", True], pass_order(graph, graph.nodes)
+    late = {name: (kinds.index(graph.nodes[name].defer), place) for place, name in enumerate(passed)}
+    held = {name: {o for o in before[name] if name not in before[o] or late[o] < late[name]} for name in names}
+    ready = [n for n in names if not (defer := graph.nodes[n].defer) or (defer == "live" and not held[n])]
     if not ready:  # else those that wait for nobody; else the first of a cycle that waits for nobody outside of it
-        before = {name: {o for o in names if o != name and leads_to(graph, o, name)} for name in names}
-        ready = [name for name in names if not before[name]]
-        ready = ready or [name for name in names if all(name in before[other] for other in before[name])][:1]
+        ready = [n for n in names if not before[n]] or [n for n in names if all(n in before[o] for o in before[n])][:1]
     return [task for task in tasks if name_of(task) in ready], [task for task in tasks if name_of(task) not in ready]
 
 
-def leads_to(graph: Graph, start: str, goal: str) -> bool:
-    """Return whether declared edges lead from one node to another."""
-    edges = [*graph.edges, *((source, target) for sources, target in graph.joins for source in sources)]
-    edges += [(name, target) for name, node in graph.nodes.items() for target in node.destinations]
-    edges += [(branch.source, target) for branch in graph.branches for target in (branch.path_map or {}).values()]
+def pass_order(graph: Graph, names: Iterable[str]) -> list[str]:
+    """Return nodes in the order in which a pass comes by: of a cycle, where it is entered, and then the rest of it."""
+    rest, ranked = list(names), list[str]()
+    while rest:
+        leads = {(a, b) for a in rest for b in rest if leads_to(graph, a, b, rest)}
+        cycles = [[other for other in rest if {(name, other), (other, name)} <= leads] for name in rest]
+        cycle = next(c for c in cycles if not any((other, c[0]) in leads for other in rest if other not in c))
+        entries = [name for name in cycle if any(t == name and s not in cycle for s, t in edges_of(graph))]
+        head = (entries or cycle)[0]
+        ranked += [head, *pass_order(graph, [name for name in cycle if name != head])]
+        rest = [name for name in rest if name not in cycle]
+    return ranked
+
+
+def leads_to(graph: Graph, start: str, goal: str, through: Iterable[str] | None = None) -> bool:
+    """Return whether declared edges lead from one node to another, through these nodes or any."""
+    edges = [edge for edge in edges_of(graph) if through is None or {*edge} <= {*through}]
     reached = {start}
     for _ in edges:  # no path is longer
         reached |= {target for source, target in edges if source in reached}
     return goal in reached
+
+
+def edges_of(graph: Graph) -> list[tuple[str, str]]:
+    edges = [*graph.edges, *((source, target) for sources, target in graph.joins for source in sources)]
+    edges += [(name, target) for name, node in graph.nodes.items() for target in node.destinations]
+    return edges + [(branch.source, t) for branch in graph.branches for t in (branch.path_map or {}).values()]
 
 
 def listed(answer: Any) -> list[Any]:

@@ -384,7 +384,7 @@ def test_a_path_sees_its_own_writes_and_not_those_of_siblings():
 
 def test_the_reference_is_short_and_shares_no_code_with_the_engine():
     text = Path(reference.__file__).read_text()
-    assert len(text.splitlines()) <= 200
+    assert sum(bool(line.strip()) for line in text.splitlines()) <= 200
     imported = {
         node.module: [name.name for name in node.names]
         for node in ast.walk(ast.parse(text))
