@@ -10,7 +10,7 @@ CORE := pregel/types.py,pregel/errors.py,pregel/node.py,pregel/network.py,pregel
 )pregel/config.py,pregel/control.py,pregel/lowlevel.py,pregel/ids.py,pregel/reporter.py,pregel/fingerprint.py,pregel/policy.py,pregel/transient.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-all check format bench clean
+.PHONY: help demo test test-fast test-ray test-all check format bench clean
 
 help:  ## list the chores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,10 @@ $(VENV)/.cli: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.ray: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ray]'
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
@@ -42,7 +46,10 @@ test: $(VENV)/.dev  ## the whole suite, with coverage of channels/ and the pure 
 test-fast: $(VENV)/.dev  ## the unit suite, for the inner loop
 	$(BIN)/python -m pytest tests/unit --quiet --numprocesses 2
 
-test-all: $(VENV)/.dev  ## the nightly sizes: the unit suite 20 times in random order, large hypothesis profiles
+test-ray: $(VENV)/.ray  ## nodes on a real Ray cluster, which is a large install of its own
+	$(BIN)/python -m pytest tests/processes -m ray
+
+test-all: $(VENV)/.dev test-ray  ## the nightly sizes: the unit suite 20 times in random order, large hypothesis profiles
 	for round in $$(seq 20); do $(BIN)/python -m pytest tests/unit --quiet || exit 1; done
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import operator
-import tempfile
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Annotated, Any, TypedDict
+from uuid import uuid4
 
-from benchmarks.capacity import Costs
+from benchmarks.queueing import Costs
 from pregel.executors.process import ProcessExecutor
 from pregel.graph import END, START, StateGraph
 
@@ -76,12 +77,15 @@ def measured(postgres: str, *, dask: bool) -> Costs:
     wide = fan(WIDTH, executor="inline")
     task = timed(lambda: wide.invoke({"log": []}), WIDTH)[1]
     with saver_of(postgres) as saver:
-        stored, threads = chain(checkpointer=saver), count()
+        stored, threads = chain(checkpointer=saver), [f"capacity-{uuid4()}" for _ in range(ROUNDS + 1)]
+        waiting = iter(threads)
 
         def run() -> None:
-            stored.invoke({"n": 0}, {"configurable": {"thread_id": f"capacity-{next(threads)}"}})
+            stored.invoke({"n": 0}, {"configurable": {"thread_id": next(waiting)}})
 
         wall, own = timed(run, CHAIN)
+        for thread in threads:  # the database may be one in use
+            saver.delete_thread(thread)
     with ProcessExecutor(1) as executor:
         away = fan(WIDTH, executor=executor)
         away.invoke({"log": []})  # the process starts
@@ -99,15 +103,19 @@ def measured(postgres: str, *, dask: bool) -> Costs:
     )
 
 
-def saver_of(postgres: str) -> AbstractContextManager[Any]:
-    """Return a checkpointer in the database, or in a new file."""
+@contextmanager
+def saver_of(postgres: str) -> Iterator[Any]:
+    """Give a checkpointer in the database, or in a file that goes afterwards."""
     if postgres:
         from pregel.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - an extra
 
-        return PostgresSaver(postgres)
+        with PostgresSaver(postgres) as saver:
+            yield saver
+        return
     from pregel.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415 - as above
 
-    return SqliteSaver(Path(tempfile.mkdtemp(prefix="pregel-capacity-")) / "runs.db")
+    with TemporaryDirectory(prefix="pregel-capacity-") as folder, SqliteSaver(Path(folder) / "runs.db") as saver:
+        yield saver
 
 
 def scheduler() -> float:

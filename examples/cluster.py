@@ -86,9 +86,11 @@ def workers(kind: str) -> Iterator[Executor]:
             Client(cluster) as client,
         ):
             yield client.get_executor()
-    else:
+    elif kind == "processes":
         with ProcessExecutor(2) as executor:
             yield executor
+    else:
+        raise SystemExit(f"workers are 'processes' or 'dask', not {kind!r}")
 
 
 def main(kind: str = "processes", file: str = "") -> None:

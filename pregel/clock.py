@@ -1,4 +1,7 @@
-"""What time it is, and waiting for it to pass: the one place where runs do either, so that tests can take it over."""
+"""What time it is, and waiting for it to pass: policies and caches ask here for either, so tests can take it over.
+
+Leases of threads and the times in logs are of the machine's clock whatever happens here.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,14 @@ import os
 import time
 from heapq import heapify, heappop, heappush
 from itertools import count
-from threading import Condition, Thread
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from threading import TIMEOUT_MAX, Condition, Thread
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Event
 
 __all__ = ["Clock", "SystemClock", "clock", "use"]
-
 
 #: So many alarms that were taken back are not worth a tidying up.
 MOST_DEAD: Final = 64
@@ -57,7 +59,7 @@ class SystemClock:
 
     def sleep(self, seconds: float, woken: Event) -> None:
         """Wait in this thread for a time, or until somebody sets the event."""
-        woken.wait(seconds)
+        woken.wait(min(seconds, TIMEOUT_MAX))
 
     async def asleep(self, seconds: float) -> None:
         """Wait for a time on the event loop at hand."""
@@ -120,7 +122,7 @@ class Alarms:
         """Return what the next alarm calls, when it is time."""
         with self.changed:
             while not self.heap or self.heap[0][0] > time.monotonic():
-                self.changed.wait(self.heap[0][0] - time.monotonic() if self.heap else None)
+                self.changed.wait(min(self.heap[0][0] - time.monotonic(), TIMEOUT_MAX) if self.heap else None)
             _, _, calls = heappop(self.heap)
             found = calls.copy()
             if calls:
@@ -134,17 +136,17 @@ alarms: Final = Alarms()
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=alarms.reset)
 
-#: The clock of all runs of the process: one, which a test may change.
-current: list[Any] = [SystemClock()]
+#: One for all runs of the process, which a test may change.
+current: Final[list[Clock]] = [SystemClock()]
 
 
 def clock() -> Clock:
     """Return the clock of the process."""
-    return current[0]  # type: ignore[no-any-return]  # a clock
+    return current[0]
 
 
 def use(new: Clock) -> Clock:
-    """Let all runs of the process go by another clock, and return the one before."""
+    """Let the policies and caches of the process go by another clock, and return the one before."""
     before = clock()
     current[0] = new
     return before

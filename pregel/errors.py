@@ -47,6 +47,7 @@ __all__ = [
     "NodeCancelledError",
     "NodeExecutorError",
     "NodeInputError",
+    "NodeTimeoutError",
     "NotSendableError",
     "OutsideTaskError",
     "PregelError",

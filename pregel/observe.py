@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from pregel.runtime import FRAME
+from pregel.text import told
 
 if TYPE_CHECKING:
     from pregel.runtime import Run
@@ -66,7 +67,7 @@ def instrument(tracer_provider: Any = None) -> None:
 
 
 def uninstrument() -> None:
-    """Make no more spans; runs that have begun make theirs to the end."""
+    """Make no more spans; runs that have begun make theirs to the end, but none of the models and tools they call."""
     TRACING.tracer = None
 
 
@@ -115,8 +116,8 @@ def tell_retry(task: Task, run: Run, graph: str, error: Exception, wait: float) 
         wait: How many seconds are between the two.
     """
     LOGGER.warning(
-        "attempt %d at task %s of graph %r failed, and the next one begins in %.3g s: %s: %s",
-        *(run.attempt, task.id, graph, wait, type(error).__name__, error),
+        "attempt %d at task %s of graph %r failed, and the next one begins in %.3g s: %s",
+        *(run.attempt, task.id, graph, wait, told(error)),
         extra=fields_of(task, run),
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -128,24 +129,40 @@ def read_retries(given: Any, where: str) -> tuple[RetryPolicy, ...]:
     for policy in several:
         if not isinstance(policy, RetryPolicy):
             raise GraphDefinitionError(f"retry_policy of {where} takes a RetryPolicy or a list of them, not {given!r}")
-        for name in ("initial_interval", "backoff_factor", "max_interval"):
-            if not is_number(getattr(policy, name)):
-                raise GraphDefinitionError(
-                    f"{name} of the retry policy of {where} is {getattr(policy, name)!r}: 0 or more"
-                )
-        if type(policy.max_attempts) is not int or policy.max_attempts < 1:
-            raise GraphDefinitionError(
-                f"max_attempts of the retry policy of {where} is {policy.max_attempts!r}: a whole number of at least "
-                "1, the first attempt among them"
-            )
-        kinds = policy.retry_on if isinstance(policy.retry_on, tuple) else (policy.retry_on,)
-        classes = all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds)
-        if not classes and (isinstance(policy.retry_on, type | tuple) or not callable(policy.retry_on)):
-            raise GraphDefinitionError(
-                f"retry_on of the retry policy of {where} is {policy.retry_on!r}: an exception class, a tuple of "
-                "these, or a function from the error to whether there is another attempt"
-            )
+        check_retries(policy, f"of the retry policy of {where}")
     return several
+
+
+def check_retries(policy: RetryPolicy, where: str) -> None:
+    """Check the values of a retry policy.
+
+    Args:
+        policy: The policy.
+        where: How messages name it.
+
+    Raises:
+        GraphDefinitionError: One can't be.
+    """
+    for name in ("initial_interval", "backoff_factor", "max_interval"):
+        if not is_number(getattr(policy, name)):
+            raise GraphDefinitionError(f"{name} {where} is {getattr(policy, name)!r}: it takes a number, 0 or more")
+    if not isinstance(policy.jitter, bool):
+        raise GraphDefinitionError(
+            f"jitter {where} is {policy.jitter!r}: it takes True, or False for waits that differ by nothing"
+        )
+    if type(policy.max_attempts) is not int or policy.max_attempts < 1:
+        raise GraphDefinitionError(
+            f"max_attempts {where} is {policy.max_attempts!r}: it takes a whole number of at least 1, the first "
+            "attempt among them"
+        )
+    kinds = policy.retry_on if isinstance(policy.retry_on, tuple) else (policy.retry_on,)
+    if all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        return
+    if isinstance(policy.retry_on, type) or not is_sync_function(policy.retry_on):
+        raise GraphDefinitionError(
+            f"retry_on {where} is {policy.retry_on!r}: it takes an exception class, a tuple of these, or a sync "
+            "function from the error to whether there is another attempt"
+        )
 
 
 def read_timeout(given: Any, where: str) -> tuple[float | None, float | None]:
@@ -185,11 +202,19 @@ def read_cache_policy(given: Any, where: str) -> CachePolicy | None:
         return None
     if not isinstance(given, CachePolicy):
         raise GraphDefinitionError(f"cache_policy of {where} takes a CachePolicy, not {given!r}")
-    if given.key_func is not None and not callable(given.key_func):
-        raise GraphDefinitionError(f"key_func of the cache policy of {where} is no function: {given.key_func!r}")
+    if given.key_func is not None and not is_sync_function(given.key_func):
+        raise GraphDefinitionError(
+            f"key_func of the cache policy of {where} is {given.key_func!r}: it takes a sync function from what the "
+            "node is given to what its result depends on"
+        )
     if given.ttl is not None and (not is_number(given.ttl) or given.ttl == 0):
         raise GraphDefinitionError(f"ttl of the cache policy of {where} takes seconds, more than 0, not {given.ttl!r}")
     return given
+
+
+def is_sync_function(value: Any) -> bool:
+    """Return whether something can be called and answers at once: a coroutine is true, whatever would come of it."""
+    return callable(value) and not any(map(iscoroutinefunction, (value, type(value).__call__)))
 
 
 def is_number(value: object) -> bool:

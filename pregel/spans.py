@@ -8,13 +8,14 @@ read as a stream would leave them behind in the context of its reader: what they
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
-from opentelemetry import context, trace
+from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 import pregel
+from pregel.text import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer, TracerProvider
 
-__all__ = ["RunSpans", "current", "error_type", "inside", "tracer_of"]
+__all__ = ["RunSpans", "carried", "current", "enter", "error_type", "inside", "tracer_of"]
+
+#: The attribute of an error that says so.
+RECORDED: Final = "_pregel_recorded"
 
 
 def tracer_of(provider: TracerProvider | None) -> Tracer:
@@ -48,13 +52,10 @@ class RunSpans:
         #: Where the code of START's conditional edges stands, before the first superstep.
         self.around: Context = trace.set_span_in_context(self.run, self.base)
         self.superstep: Span | None = None
-        #: What tasks of this superstep have raised.
-        self.raised: list[BaseException] = []
 
     def begin_superstep(self, step: int, nodes: list[str], tasks: int) -> None:
         """End the superstep before, with what was stored of it, and begin one."""
         self.end_superstep()
-        self.raised = []
         attributes = {**self.shared, "pregel.step": step, "pregel.nodes": nodes, "pregel.tasks": tasks}
         below = trace.set_span_in_context(self.run, self.base)
         self.superstep = self.tracer.start_span("superstep", below, attributes=attributes)
@@ -75,16 +76,12 @@ class RunSpans:
         span.set_attribute("pregel.outcome", outcome)
         if error is not None:
             failed(span, error)
-            self.raised.append(error)
         span.end()
 
     def end(self, outcome: str, error: BaseException | None) -> None:
-        """End the run. An error of a task is told in full where it was raised, and not again."""
+        """End the run."""
         if error is not None:
-            known = any(error is each for each in self.raised) or (
-                isinstance(error, BaseExceptionGroup) and set(map(id, error.exceptions)) <= set(map(id, self.raised))
-            )
-            failed(self.run, error, recorded=not known)
+            failed(self.run, error)
             if self.superstep is not None:
                 self.superstep.set_status(Status(StatusCode.ERROR))
         self.end_superstep()
@@ -127,12 +124,36 @@ def current(tracer: Tracer, name: str, attributes: Mapping[str, Any], *, remote:
         span.end()
 
 
-def failed(span: Span, error: BaseException, *, recorded: bool = True) -> None:
-    """Mark a span as failed."""
-    if recorded:
-        span.record_exception(error)
+def carried() -> dict[str, str]:
+    """Return what lets another process go on below the current span, as the program's propagators have it.
+
+    By default that is W3C's `traceparent` and `baggage`; empty where there is no span, and nothing else to carry.
+    """
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    return carrier
+
+
+def enter(carrier: Mapping[str, str]) -> None:
+    """Let the rest of the current context be below the span that another process has carried here."""
+    context.attach(propagate.extract(carrier))
+
+
+def failed(span: Span, error: BaseException) -> None:
+    """Mark a span as failed. An error is told in full where it was raised, and not again in the spans around that."""
+    if not is_recorded(error):
+        with suppress(Exception):  # one that can't be shown, or takes no mark, must not hide itself
+            span.record_exception(error)
+            setattr(error, RECORDED, True)
     span.set_attribute("error.type", error_type(error))
-    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+    span.set_status(Status(StatusCode.ERROR, told(error)))
+
+
+def is_recorded(error: BaseException) -> bool:
+    """Return whether some span tells an error in full, or of a group each of its errors."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_recorded, error.exceptions))
+    return getattr(error, RECORDED, False)
 
 
 def error_type(error: BaseException) -> str:

@@ -11,6 +11,8 @@ __all__ = ["default_retry_on"]
 
 TOO_MANY_REQUESTS: Final = 429
 SERVER_ERRORS: Final = range(500, 600)
+#: Other numbers are codes of something else.
+STATUSES: Final = range(100, 600)
 #: Of the library's own errors.
 OURS: Final = (NodeExecutorError, NodeTimeoutError)
 #: Of the operating system's errors, beside Python's `ConnectionError` and `TimeoutError`: no way to the other host.
@@ -69,6 +71,6 @@ def status_of(error: Exception) -> int | None:
     places: tuple[tuple[Any, str], ...] = ((error, "status_code"), (response, "status_code"), (error, "status"))
     for holder, name in (*places, (response, "status"), (error, "code")):
         status = getattr(holder, name, None)
-        if isinstance(status, int) and not isinstance(status, bool):
+        if isinstance(status, int) and status in STATUSES:
             return int(status)
     return None

@@ -12,6 +12,7 @@ from pregel.commands import TaskDone, TaskFailed
 from pregel.errors import GraphInterrupt
 from pregel.observe import LOGGER, TRACING, fields, fields_of
 from pregel.session import Session
+from pregel.text import told
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Generator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Watch", "WatchedSession"]
 
-#: How a run or a task ended. "cancelled" is also a run whose reader has left.
+#: How a run or a task ended. "cancelled" is also a run whose reader has left, and an attempt that was given up.
 Outcome = Literal["done", "failed", "paused", "cancelled"]
 
 
@@ -168,8 +169,9 @@ class Watch:
             try:
                 event = await body
                 kind = type(event)
-                outcome = "done" if kind is TaskDone else "failed" if kind is TaskFailed else "paused"
-                error = event.error if isinstance(event, TaskFailed) else None
+                if not any(token.revoked for token in run.token.attempts()):  # else nobody hears how its code ended
+                    outcome = "done" if kind is TaskDone else "failed" if kind is TaskFailed else "paused"
+                    error = event.error if isinstance(event, TaskFailed) else None
             finally:
                 if self.logs:
                     LOGGER.debug(
@@ -218,4 +220,4 @@ def milliseconds(begun: float) -> str:
 
 def said(error: BaseException | None) -> str:
     """Return what an error says, for the end of a message."""
-    return "" if error is None else f": {type(error).__name__}: {error}"
+    return "" if error is None else f": {told(error)}"

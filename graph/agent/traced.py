@@ -5,7 +5,10 @@ What people and models say is not in them: it may be private, and it may be long
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry.trace import NoOpTracer
 
 from pregel.graph.agent.models.calling import Call
 from pregel.observe import TRACING
@@ -13,10 +16,10 @@ from pregel.runtime import FRAME
 from pregel.spans import current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from opentelemetry.trace import Span
+    from opentelemetry.trace import Span, Tracer
 
     from pregel.graph.agent.injection import ToolRuntime
     from pregel.graph.agent.tooltype import ResponseFormat, Tool
@@ -54,6 +57,8 @@ COUNTS: Final = {
     ("input_token_details", "cache_creation"): "cache_creation.input_tokens",
     ("output_token_details", "reasoning"): "reasoning.output_tokens",
 }
+#: How often a model is bound; what goes on beyond that has any attribute that one asks for, such as a mock.
+MOST_BOUND: Final = 16
 
 
 class TracedCall(Call):
@@ -78,8 +83,9 @@ class TracedCall(Call):
     def span(self, *, streamed: bool) -> AbstractContextManager[Span]:
         """Return the span of the call."""
         model = unbound(self.model)
-        params: Mapping[str, Any] = model._get_ls_params() if hasattr(model, "_get_ls_params") else {}  # noqa: SLF001 - how LangChain's own tracers ask
-        provider = params.get("ls_provider") or type(model).__name__.lower()
+        params: Any = model._get_ls_params() if hasattr(model, "_get_ls_params") else {}  # noqa: SLF001 - how LangChain's own tracers ask
+        params = params if isinstance(params, Mapping) else {}
+        provider = str(params.get("ls_provider") or type(model).__name__.lower())
         name = params.get("ls_model_name") or getattr(model, "model", None) or getattr(model, "model_name", None)
         attributes: dict[str, Any] = {
             **conversation(),
@@ -100,7 +106,7 @@ class TracedCall(Call):
                 attributes[f"gen_ai.request.{told}"] = value
             elif told == "stop_sequences" and isinstance(value, (str, list, tuple)):
                 attributes[f"gen_ai.request.{told}"] = [value] if isinstance(value, str) else list(map(str, value))
-        return current(TRACING.tracer, f"chat {name}" if isinstance(name, str) else "chat", attributes, remote=True)
+        return current(tracer(), f"chat {name}" if isinstance(name, str) else "chat", attributes, remote=True)
 
 
 class TracedTool:
@@ -143,7 +149,13 @@ class TracedTool:
         }
         if self.id is not None:
             attributes["gen_ai.tool.call.id"] = self.id
-        return current(TRACING.tracer, f"execute_tool {self.tool.name}", attributes)
+        return current(tracer(), f"execute_tool {self.tool.name}", attributes)
+
+
+def tracer() -> Tracer:
+    """Return what makes spans; of nothing, where `uninstrument` was called after the call had been prepared."""
+    found: Tracer | None = TRACING.tracer
+    return NoOpTracer() if found is None else found
 
 
 def conversation() -> dict[str, str]:
@@ -155,13 +167,14 @@ def conversation() -> dict[str, str]:
 
 def unbound(model: Any) -> Any:
     """Return a model without the tools and options that are bound to it, by LangChain or here."""
-    while True:
+    for _ in range(MOST_BOUND):
         inner = getattr(model, "bound", None)
         if inner is None:
             inner = getattr(model, "model", None)
         if not (hasattr(inner, "invoke") or hasattr(inner, "ainvoke")):
-            return model
+            break
         model = inner
+    return model
 
 
 def said(answer: Any) -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from hashlib import blake2b
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pregel.cache.base import BaseCache
@@ -12,6 +13,7 @@ from pregel.checkpoint.record import pack_task, unpack_task
 from pregel.codec import seal, unseal
 from pregel.errors import DecodeError, EncodeError, InvalidConfigError, PregelWarning, nearest
 from pregel.task import Writes
+from pregel.text import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +32,7 @@ class Form(Protocol):
     """How a graph's values become bytes."""
 
     network: Network
-    #: A digest of each node's code, by its name, once it was asked for.
+    #: A digest of each node's code and of its policy's, by its name, once it was asked for.
     identities: dict[str, bytes]
 
     @property
@@ -56,24 +58,22 @@ class Results:
         """Whether `get` and `put` may wait for a disk or a network."""
         return self.cache.blocking
 
-    def key(self, node: Node, given: Any) -> str:
+    def key(self, node: Node, given: Any, *, built: bool = False) -> str:
         """Return the key of a result: two nodes never have the same, nor one node for two things that it is given.
 
         Args:
             node: The node.
             given: What tells what it is given from other things; the order of a mapping's keys does not.
+            built: Whether the node is given an instance of its schema that is built from that.
 
         Raises:
             EncodeError: It can't be stored, so that nothing can be told by it; names the node.
         """
-        codec, identities = self.form.codec, self.form.identities
-        known = identities.get(node.name)
-        if known is None:
-            known = identities.setdefault(node.name, identity(node.code, codec))
-        if type(given) is dict and all(type(name) is str for name in given):
-            given = ("state", sorted(given.items(), key=first))
+        named = type(given) is dict and all(type(name) is str for name in given)
+        if named:
+            given = sorted(given.items(), key=itemgetter(0))
         try:
-            data = codec.encode(given, "input")
+            data = self.form.codec.encode(given, "input")
         except EncodeError as error:
             raise EncodeError(
                 f"node {node.name!r} of graph {self.network.name!r} has a cache policy, and what it is given makes no "
@@ -81,34 +81,45 @@ class Results:
                 "less, by input_schema="
             ) from error
         digest = blake2b(digest_size=SIZE)
-        for part in (self.network.name.encode("utf-8", "surrogatepass"), node.name.encode(), known, data):
+        names = (name.encode("utf-8", "surrogatepass") for name in (self.network.name, node.name))
+        for part in (*names, self.identity_of(node), b"built" if built else b"named" if named else b"value", data):
             digest.update(len(part).to_bytes(8))
             digest.update(part)
         return digest.hexdigest()
 
+    def identity_of(self, node: Node) -> bytes:
+        """Return what tells a node's code from that of others: found out once for each compiled graph."""
+        identities = self.form.identities
+        known = identities.get(node.name)
+        if known is None:
+            cache = None if node.policy is None else node.policy.cache
+            asks = None if cache is None else cache.key_func
+            digest = identity((node.code.call, node.code.acall, asks), self.form.codec)
+            known = identities.setdefault(node.name, digest)
+        return known
+
     def get(self, node: Node, key: str) -> list[Command[Any]] | None:
         """Return the commands that make the same as an earlier result, or None if there is none.
 
-        What can't be read, because a class is no longer registered or bytes are damaged, is told as a warning and
-        counts as absent: the node runs again, and its result takes that place.
+        What can't be read, because a class is no longer registered, bytes are damaged or the cache is out of reach, is
+        told as a warning and counts as absent: the node runs again, and its result takes that place.
         """
         place = (self.network.name, node.name)
-        blob = self.cache.get(place, key)
+        try:
+            blob = self.cache.get(place, key)
+        except Exception as error:  # noqa: BLE001 - whatever stands behind a cache, runs go on without it
+            self._warn(node, "can't be looked up, so the node runs", error)
+            return None
         if blob is None:
             return None
         try:
-            commands: Any = unpack_task(unseal(blob, *place, key), self.form.codec).outcome
+            return commands_of(unseal(blob, *place, key), self.form.codec)
         except DecodeError as error:
-            message = (
-                f"a cached result of node {node.name!r} of graph {self.network.name!r} can't be read, so the node runs "
-                f"again: {error}"
-            )
-            warnings.warn(message, PregelWarning, stacklevel=2)
+            self._warn(node, "can't be read, so the node runs again", error)
             return None
-        return list(commands.escapes)
 
     def put(self, node: Node, key: str, commands: Iterable[Command[Any]], ttl: float | None) -> None:
-        """Keep a result, as commands that make the same.
+        """Keep a result, as commands that make the same. A cache that does not take it is told as a warning.
 
         Raises:
             EncodeError: A value in it can't be stored; names the node and the path.
@@ -121,7 +132,15 @@ class Results:
                 f"node {node.name!r} of graph {self.network.name!r} has a cache policy, and its result can't be kept: "
                 f"{error}"
             ) from error
-        self.cache.put(place, key, seal(data, *place, key), ttl)
+        try:
+            self.cache.put(place, key, seal(data, *place, key), ttl)
+        except Exception as error:  # noqa: BLE001 - as above: what the node has done is not lost for that
+            self._warn(node, "can't be kept, so the node runs again next time", error)
+
+    def _warn(self, node: Node, what: str, error: Exception) -> None:
+        """Tell that the cache is of no use for a result."""
+        message = f"a cached result of node {node.name!r} of graph {self.network.name!r} {what}: {told(error)}"
+        warnings.warn(message, PregelWarning, stacklevel=3)
 
     def clear(self, nodes: Iterable[str] | None = None) -> None:
         """Forget results of these nodes, or of all.
@@ -144,9 +163,16 @@ class Results:
             self.cache.clear((name, node))
 
 
-def first(pair: tuple[str, Any]) -> str:
-    """Return the key of a mapping's item."""
-    return pair[0]
+def commands_of(data: bytes, codec: Codec) -> list[Command[Any]]:
+    """Return the commands that `Results.put` has stored.
+
+    Raises:
+        DecodeError: These bytes are something else.
+    """
+    outcome = unpack_task(data, codec).outcome
+    if not isinstance(outcome, Writes):
+        raise DecodeError("its bytes tell of a task without a result")
+    return list(outcome.escapes)
 
 
 def read_cache(cache: Any, graph: str) -> BaseCache | None:

@@ -22,7 +22,7 @@ from pregel.attempt import attempt
 from pregel.commands import COMMITS, RunTasks, TaskDone, TaskPaused, Warn, concluded, stored_first
 from pregel.drivers import workers
 from pregel.drivers.limits import TURN
-from pregel.drivers.sync import SyncDriver, cancelled_inside
+from pregel.drivers.sync import RunStopped, SyncDriver, cancelled_inside
 from pregel.errors import PregelWarning
 from pregel.reporter import Emit
 from pregel.runtime import FRAME
@@ -218,6 +218,11 @@ class AsyncDriver:
             if self.loop.requests() > 0:
                 raise
             return cancelled_inside(task, self.network, error)
+        except BaseExceptionGroup as group:  # of trio: a task that was cancelled, and what failed while it cleaned up
+            cancelled, rest = group.split(self.loop.cancelled)
+            if cancelled is None or not (rest is None or isinstance(rest, Exception)):
+                raise
+            raise cancelled from None
 
     def ask(self, task: Task) -> Asked:
         """Ask for the turn of a task; the event is set when it has come."""
@@ -400,7 +405,10 @@ class AsyncDriver:
             await self.loop.uncancelled(done.wait)
             raise
         if failure:
-            raise failure.pop()
+            error = failure.pop()
+            if isinstance(error, RunStopped):
+                await self.loop.stopped()
+            raise error
         return outcome[0]
 
 

@@ -53,7 +53,7 @@ class OnLoop:
             finally:
                 deadline.stop()
         if event is None or token.revoked:
-            return timed_out(attempt, self.network)
+            return timed_out(attempt, deadline, self.network)
         return event
 
     async def pause(self, seconds: float) -> None:

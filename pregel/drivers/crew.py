@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pregel.commands import TaskDone
 from pregel.drivers import workers
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Crew"]
 
-PATIENCE = 0.05  # seconds after which a worker that waits for others does a task itself
+#: Seconds after which a worker that waits for others does a task itself.
+PATIENCE: Final = 0.05
 
 
 class Crew:
@@ -27,14 +28,14 @@ class Crew:
 
     Args:
         tasks: What is to be done.
-        attempt: Runs one task and returns its event.
+        attempt: Runs one task and returns its event; where tasks need turns it is given that too.
         inbox: Where events go, and what must not happen in a thread; others may put stream parts there.
     """
 
     def __init__(
         self,
         tasks: Iterable[Task],
-        attempt: Callable[[Task], Event],
+        attempt: Callable[..., Event],
         inbox: SimpleQueue[Event | Emit | BaseException],
     ) -> None:
         self.jobs = deque(tasks)

@@ -39,6 +39,11 @@ def crosses(executor: Executor) -> bool:
     return not isinstance(executor, ThreadPoolExecutor) or isinstance(executor, isolated)
 
 
+def process_pools() -> Any:
+    """Return the class of the standard library's pools of processes, or nothing that there is an instance of."""
+    return getattr(sys.modules.get("concurrent.futures.process"), "ProcessPoolExecutor", ())
+
+
 class Flight:
     """A call that an executor was given.
 
@@ -47,14 +52,16 @@ class Flight:
         land: Returns what the node returned from what the executor did, or raises what it raised; None where the
             executor calls the node itself, in this process.
         what: How messages name the node.
+        executor: It.
     """
 
-    __slots__ = ("_future", "_land", "_what")
+    __slots__ = ("_executor", "_future", "_land", "_what")
 
-    def __init__(self, future: Future[Any], land: Callable[[Any], Any] | None, what: str) -> None:
+    def __init__(self, future: Future[Any], land: Callable[[Any], Any] | None, what: str, executor: Executor) -> None:
         self._future = future
         self._land = land
         self._what = what
+        self._executor = executor
 
     def when_done(self, call: Callable[[], Any]) -> None:
         """Call something once it has ended, in whatever thread that happens; at once if it has."""
@@ -81,7 +88,7 @@ class Flight:
         try:
             reply = self._future.result()
         except (Exception, CancelledError) as error:
-            raise lost(self._what, error) from error
+            raise lost(self._what, self._executor, error) from error
         return self._land(reply)  # type: ignore[misc]  # a future that was cancelled has raised
 
 
@@ -103,11 +110,12 @@ def depart(executor: Executor, code: Code, given: Any, extra: dict[str, Any], ne
     what = f"node {frame[0].node.name!r} of graph {network.name!r}"
     if not crosses(executor):
         call = partial(called, code, given, extra)
-        return Flight(submitted(executor, what, copy_context().run, call), None, what)
-    from pregel.remote import returned, sent, work  # noqa: PLC0415 - most graphs run in one process
+        return Flight(submitted(executor, what, copy_context().run, call), None, what, executor)
+    from pregel.remote import returned, sent  # noqa: PLC0415 - most graphs run in one process
+    from pregel.remotework import work  # noqa: PLC0415 - as above
 
     future = submitted(executor, what, work, sent(code, given, frame, network))
-    return Flight(future, partial(returned, given=given, frame=frame), what)
+    return Flight(future, partial(returned, given=given, frame=frame), what, executor)
 
 
 def called(code: Code, given: Any, extra: dict[str, Any]) -> Any:
@@ -146,17 +154,17 @@ def submitted(executor: Executor, what: str, *call: Any) -> Future[Any]:
     try:
         return executor.submit(*call)
     except Exception as error:
-        raise lost(what, error) from error
+        raise lost(what, executor, error) from error
 
 
-def lost(what: str, error: BaseException) -> NodeExecutorError:
+def lost(what: str, executor: Executor, error: BaseException) -> NodeExecutorError:
     """Return the error of a call that an executor did not bring to an end."""
     if isinstance(error, CancelledError):
         return NodeExecutorError(f"{what} did not run to its end: its executor has cancelled it")
     broken = (
         ". A ProcessPoolExecutor is broken for good by one dead worker; those of "
         "pregel.executors.process.ProcessExecutor die alone"
-        if isinstance(error, BrokenExecutor)
+        if isinstance(error, BrokenExecutor) and isinstance(executor, process_pools())
         else ""
     )
     return NodeExecutorError(f"{what} did not run to its end: its executor failed ({told(error)}){broken}")

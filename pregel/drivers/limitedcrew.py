@@ -39,7 +39,7 @@ class LimitedCrew(Crew):
     ) -> None:
         #: The tasks that have not begun.
         self.turns = {limits.turn(task.node): task for task in tasks}
-        super().__init__(self.turns.values(), attempt, inbox)  # type: ignore[arg-type]  # `do` calls it
+        super().__init__(self.turns.values(), attempt, inbox)
         #: Those of them that may.
         self.jobs.clear()
         # Reentrant, as that of the limits is.
@@ -81,7 +81,11 @@ class LimitedCrew(Crew):
         return begun is not None
 
     def begin(self, worker: int) -> tuple[Any, Task] | None:
-        """Take the next task that may run, or let the worker go if there is none."""
+        """Take the next task that may run, or let the worker go if there is none.
+
+        Args:
+            worker: How many workers this thread is: 1, or 0 where it is that of the run.
+        """
         with self.lock:
             if not self.jobs:
                 self.workers -= worker
@@ -91,9 +95,9 @@ class LimitedCrew(Crew):
             return turn, self.turns.pop(turn)
 
     def do(self, turn: Turn, task: Task, worker: int) -> None:
-        """Do a task, and let the next one have the turn."""
+        """Do a task, and let the next one have the turn; `worker` as for `begin`."""
         try:
-            self.inbox.put(self.attempt(task, turn))  # type: ignore[call-arg]  # see `__init__`
+            self.inbox.put(self.attempt(task, turn))
         except BaseException as error:  # noqa: BLE001 - an exit belongs to the thread of the run
             self.inbox.put(error)
         finally:

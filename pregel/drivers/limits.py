@@ -3,8 +3,8 @@
 Theory of operation. A task runs when it has its turn. A turn takes gates, one after the other: that of its node, that
 of its run where its graph was given a smaller number than the run around it, and last a slot, of which the outermost
 run has `max_concurrency`. A task that runs a graph lends its slot to that graph's tasks, one after the other. So every
-run has a slot to go on with, and runs inside each other never wait in a circle: a slot is held by a task that does
-something, or lent by one that waits for such a task.
+run has a slot to go on with. Where tasks would wait for each other for ever (`pregel.drivers.circles`), one of them
+goes past the gate of its node: those that it would wait for do nothing themselves, but for what is inside them.
 
 Who waits is called back, in whatever thread the turn comes: drivers block no thread for it, but where a single task
 runs in the thread of its run.
@@ -17,8 +17,10 @@ from contextvars import ContextVar
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Final
 
+from pregel.drivers.circles import closes_none, in_circles, is_served_soon
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pregel.node import Node
 
@@ -31,11 +33,13 @@ TURN: Final[ContextVar[Turn | None]] = ContextVar("pregel_turn", default=None)
 class Gate:
     """Lets so many turns pass at once, in the order in which they come. It is used under the lock of its run only."""
 
-    __slots__ = ("free", "most", "queue")
+    __slots__ = ("free", "held", "most", "queue")
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.free = most
+        #: The turns that have passed, those with a slot that is lent to them among them.
+        self.held: set[Turn] = set()
         #: Turns that wait; one that has passed on another way, or has ended, is taken for gone.
         self.queue: deque[Turn] = deque()
 
@@ -49,16 +53,20 @@ class Limits:
         around: That task's turn, or that of a task around it.
     """
 
-    __slots__ = ("around", "lock", "nodes", "own", "slots")
+    __slots__ = ("around", "live", "lock", "nodes", "own", "slots", "waiting")
 
     def __init__(self, most: int | None, outer: Limits | None = None, around: Turn | None = None) -> None:
         # Reentrant: the garbage collector may close a run that was left, and so end turns, at any moment.
         self.lock: RLock = RLock() if outer is None else outer.lock
         self.nodes: dict[Node, Gate] = {} if outer is None else outer.nodes
         self.slots: Gate | None = None if outer is None else outer.slots
+        #: All turns that wait, in the outermost run and those inside it, in the order in which they began to.
+        self.waiting: dict[Turn, None] = {} if outer is None else outer.waiting
         #: The gate of a run whose graph was given a smaller number than the run around it.
         self.own: Gate | None = None
         self.around = around
+        #: The turns that were asked for and have not ended, in that order; None when there are to be no more.
+        self.live: dict[Turn, None] | None = {}
         if most is not None:
             if self.slots is None:
                 self.slots = Gate(most)
@@ -72,6 +80,19 @@ class Limits:
             with self.lock:
                 gates.append(self.nodes.setdefault(node, Gate(node.max_concurrency)))
         return Turn(self, node, gates)
+
+    def close(self) -> None:
+        """End all turns of the run, for its tasks do not count any more, although code of them may never end.
+
+        Those that wait may go, to find that out.
+        """
+        with self.lock:
+            turns, self.live = [*(self.live or ())], None
+            for turn in sorted(turns, key=lambda turn: not turn.left):  # who waits is no heir of those that have gates
+                waits = bool(turn.left)
+                turn.end()
+                if waits:
+                    turn.go()
 
     def is_inside(self, node: Node) -> bool:
         """Return whether the run takes place inside a task of this node, which would wait for itself."""
@@ -92,9 +113,25 @@ class Turn:
         gates: Those it has to pass, the last one first.
     """
 
-    __slots__ = ("around", "borrows", "go", "held", "left", "lender", "lends", "lock", "node", "over", "queue", "slots")
+    __slots__ = (
+        "around",
+        "borrows",
+        "go",
+        "held",
+        "inside",
+        "left",
+        "lender",
+        "lends",
+        "limits",
+        "lock",
+        "node",
+        "over",
+        "queue",
+        "slots",
+    )
 
     def __init__(self, limits: Limits, node: Node, gates: list[Gate]) -> None:
+        self.limits = limits
         self.lock = limits.lock
         self.node = node
         self.slots = limits.slots
@@ -104,6 +141,8 @@ class Turn:
         self.left = gates
         self.go: Callable[[], None] | None = None
         self.over = False
+        #: How many turns wait in the runs inside the task.
+        self.inside = 0
         #: The turn whose slot it may borrow, and whether it has. None where that one's run has no such slots.
         self.lender = around if around is not None and around.slots is self.slots else None
         self.borrows = False
@@ -120,6 +159,9 @@ class Turn:
         """
         with self.lock:
             self.go = go
+            if self.limits.live is None:
+                return True
+            self.limits.live[self] = None
             return self.advance()
 
     def wait(self) -> None:
@@ -142,6 +184,11 @@ class Turn:
             if self.over:
                 return
             self.over = True
+            self.mark(waits=False)
+            if self.limits.live is not None:
+                self.limits.live.pop(self, None)
+            for gate in self.held:
+                gate.held.discard(self)
             heirs = [self.pass_on(gate) for gate in self.held if not (gate is self.slots and self.lends)]
             for heir in heirs:
                 if heir is not None and heir.advance():
@@ -156,12 +203,54 @@ class Turn:
             elif gate.free:
                 gate.free -= 1
             else:
+                free_of_circles = closes_none(self, gate.queue)
                 gate.queue.append(self)
                 if gate is self.slots and lender is not None:
                     lender.queue.append(self)
-                return False
-            self.held.append(self.left.pop())
+                self.mark(waits=True)
+                return not free_of_circles and self.break_circle()
+            self.pass_gate()
+        self.mark(waits=False)
         return True
+
+    def pass_gate(self) -> None:
+        """Take the place at the next gate that is there for it."""
+        gate = self.left.pop()
+        self.held.append(gate)
+        gate.held.add(self)
+
+    def mark(self, *, waits: bool) -> None:
+        """Write down whether it waits."""
+        waiting = self.limits.waiting
+        if waits == (self in waiting):
+            return
+        if waits:
+            waiting[self] = None
+        else:
+            del waiting[self]
+        for turn in self.outwards():
+            turn.inside += 1 if waits else -1
+
+    def outwards(self) -> Iterator[Turn]:
+        """Yield the turns of the tasks around, the innermost first."""
+        turn = self.around
+        while turn is not None:
+            yield turn
+            turn = turn.around
+
+    def break_circle(self) -> bool:
+        """Let a task go past the gate of its node if this one has closed a circle; return whether it may run now."""
+        nodes = self.limits.nodes
+        if not nodes or is_served_soon(self):
+            return False
+        stuck = in_circles(self.limits.waiting)
+        for turn in (self, *self.limits.waiting):
+            if turn in stuck and nodes.get(turn.node) is turn.left[-1]:
+                turn.left.pop()  # and takes no place there
+                if turn.advance() and turn is not self:
+                    turn.go()  # type: ignore[misc]  # who waits has said what to call
+                break
+        return not self.left
 
     def pass_on(self, gate: Gate) -> Turn | None:
         """Let the next turn through a gate that this one has passed, and return it.
@@ -176,7 +265,7 @@ class Turn:
             heir = queue.popleft()
             if not heir.over and heir.left and heir.left[-1] is gate:
                 heir.borrows = lender is not None
-                heir.held.append(heir.left.pop())
+                heir.pass_gate()
                 return heir
         if lender is None:
             gate.free += 1

@@ -10,6 +10,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+import anyio.lowlevel
 from anyio import to_thread
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class EventLoop(Protocol):
 
     async def uncancelled(self, wait: Callable[[], Awaitable[Any]]) -> None:
         """Wait for something whatever cancellations arrive meanwhile."""
+
+    async def stopped(self) -> None:
+        """Cancel the current task, whose code in a thread has heard before it that the run was left, or an attempt."""
 
     async def in_thread(self, call: Callable[[], Any], limiter: anyio.CapacityLimiter, left: Callable[[], Any]) -> Any:
         """Call something in a thread of anyio's, from which `anyio.from_thread` comes back here; return its result.
@@ -125,6 +129,11 @@ class AsyncioLoop:
                     cancelled = error
         if cancelled is not None:
             raise cancelled
+
+    async def stopped(self) -> None:
+        """Cancel the current task: a group takes some rounds of the loop to pass a cancellation on to its tasks."""
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise self.cancelled
 
     async def in_thread(self, call: Callable[[], Any], limiter: anyio.CapacityLimiter, left: Callable[[], Any]) -> Any:
         """Call something in a thread of anyio's, which itself waits for it only where a scope of its own is cancelled.
@@ -232,6 +241,10 @@ class TrioLoop:
         """Wait for something; a cancellation is delivered at the next checkpoint after it."""
         with self.trio.CancelScope(shield=True):
             await wait()
+
+    async def stopped(self) -> None:
+        """Cancel the current task if its scope is cancelled: here all scopes inside one are at once."""
+        await self.trio.lowlevel.checkpoint_if_cancelled()
 
     async def in_thread(self, call: Callable[[], Any], limiter: anyio.CapacityLimiter, left: Callable[[], Any]) -> Any:
         """Call something in a thread of anyio's, beside a task that takes notice of a cancellation.

@@ -14,7 +14,6 @@ from pregel.attempt import explained
 from pregel.channels.base import MISSING
 from pregel.commands import TaskDone, TaskFailed
 from pregel.managed import managed_values
-from pregel.node import Code
 from pregel.routing import named
 from pregel.task import Cached, make
 from pregel.writes import storable
@@ -49,9 +48,10 @@ async def recalled(task: Task, performer: Performer) -> tuple[str | None, Sequen
         return None, None
     results: Results = run.cache
     try:
-        key = results.key(node, told_by(task, performer.values, performer.network, run))
+        given, built = told_by(task, performer.values, performer.network, run)
+        key = results.key(node, given, built=built)
         return key, await performer.aside(partial(results.get, node, key), blocking=results.blocking)
-    except Exception as error:  # noqa: BLE001 - the policy's function may raise anything, and so may a cache
+    except Exception as error:  # noqa: BLE001 - the policy's function may raise anything
         return None, TaskFailed(task, explained(error, task, performer.network, MISSING))
 
 
@@ -77,16 +77,26 @@ async def kept(task: Task, key: str, returned: Sequence[Any], event: Event, perf
         if commands is not None:
             put = partial(results.put, task.node, key, commands, policy.ttl)
             await performer.aside(put, blocking=results.blocking)
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - such as an encoder's of the user
         return TaskFailed(task, explained(error, task, performer.network, MISSING))
     return event
 
 
 def stand_in(task: Task, commands: Sequence[Command[Any]]) -> Task:
-    """Return a task that returns an earlier result in place of running its node, and goes on from there as it would."""
+    """Return a task that returns an earlier result in place of running its node, and goes on from there as it would.
+
+    Its conditional edges run where they do after the node's own code: not on the event loop if that does not.
+    """
     node = task.node
-    code = Code(node.name, lambda _: [*commands] or {})
-    return task._replace(node=replace(node, code=code, policy=None, executor="inline"))
+    result: Any = [*commands] or {}
+
+    async def again(_given: Any) -> Any:
+        return result
+
+    call = None if node.code.call is None else lambda _given: result
+    code = replace(node.code, call=call, acall=None if node.code.acall is None else again, inject={})
+    executor = node.executor if node.branches else "inline"
+    return task._replace(node=replace(node, code=code, policy=None, executor=executor))
 
 
 def as_cached(task: Task, event: Event) -> Event:
@@ -96,18 +106,23 @@ def as_cached(task: Task, event: Event) -> Event:
     return event._replace(task=task)
 
 
-def told_by(task: Task, values: dict[str, Any], network: Network, run: Run) -> Any:
-    """Return what tells what a task is given from what others are: that itself, or what its policy says of it."""
+def told_by(task: Task, values: dict[str, Any], network: Network, run: Run) -> tuple[Any, bool]:
+    """Return what tells what a task is given from what others are: that itself, or what its policy says of it.
+
+    Returns:
+        That, and whether the task is given an instance that is built from it.
+    """
     node = task.node
     ask = node.policy.cache.key_func  # type: ignore[union-attr]  # see `recalled`
     if task.arg is not MISSING:
-        return task.arg if ask is None else ask(task.arg)
+        return task.arg if ask is None else ask(task.arg), False
     seen = node.view.read(values)
     if node.view.managed:
         seen.update(managed_values(node.view.managed, task.step, run.last_step))
+    built = node.view.build is not None
     if ask is None:
-        return seen
-    return ask(seen if node.view.build is None else node.view.present(seen, named(node.name, network)))
+        return seen, built
+    return ask(node.view.present(seen, named(node.name, network)) if built else seen), False
 
 
 def answered(task: Task, run: Run) -> bool:

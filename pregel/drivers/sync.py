@@ -99,9 +99,11 @@ class SyncDriver:
                 commands = machine.handle((self.in_turn if self.run.limited else self.attempt)(tasks[0]))
             else:
                 commands = yield from self.crowd(tasks)
-            if self.live:  # what nodes wrote in this thread; their events are all in
+            if self.live:  # what nodes wrote in this thread, among events that came when the superstep was over
                 while not self.inbox.empty():
-                    yield self.inbox.get()
+                    item = self.inbox.get()
+                    if type(item) is Emit:
+                        yield item
 
     def in_turn(self, task: Task) -> Event:
         """Run a task in this thread when it is its turn."""
@@ -147,7 +149,7 @@ class SyncDriver:
 
     def attempts(self, task: Task, turn: Turn | None) -> Event:
         """Run a task whose node has a policy."""
-        from pregel.drivers.attempts import InThread, attempts  # noqa: PLC0415 - runs without policies do not load it
+        from pregel.drivers.threaded import InThread, attempts  # noqa: PLC0415 - runs without policies do not load it
 
         body = attempts(task, InThread(self, turn))
         try:

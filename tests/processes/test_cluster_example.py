@@ -40,3 +40,9 @@ def test_slices_that_were_done_are_not_counted_again(tmp_path):
         executor.left = 5
         assert graph.invoke(None, config)["total"] == 1_229
         assert executor.left == 0
+
+
+def test_workers_of_another_kind_are_refused(capsys):
+    with pytest.raises(SystemExit, match="'processes' or 'dask', not 'daks'"):
+        cluster.main("daks")
+    assert not capsys.readouterr().out

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from typing import Annotated, Any, TypedDict
 
@@ -213,8 +214,9 @@ def dies_once(state):
 def test_a_worker_that_dies_fails_its_task_only(door, executor, tmp_path):
     saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
     graph = graph_of(executor, a=dies_once, b=where, compiled={"checkpointer": saver})
-    with pytest.raises(NodeExecutorError, match="node 'a' of graph 'g' did not run to its end"):
+    with pytest.raises(NodeExecutorError, match="node 'a' of graph 'g' did not run to its end") as caught:
         door.invoke(graph, {"log": [f"{tmp_path}/died"]}, config)
+    assert "broken for good" not in str(caught.value)
     (_, done) = graph.get_state(config).tasks
     assert done.result is not None
     log = door.invoke(graph, None, config)["log"]
@@ -250,7 +252,7 @@ def test_an_executor_that_was_shut_down_says_so(door):
 
 @dataclass
 class Gate:
-    """Two pipes: who reads `begun` waits for a worker, which then waits for somebody who writes into `hold`."""
+    """Two pipes: who reads `begun` waits for a worker, which then waits for nobody: `hold` is never written to."""
 
     begun: str
     hold: str
@@ -258,10 +260,6 @@ class Gate:
     def wait(self):
         """Wait until a worker is in the middle of a node, and go on."""
         Path(self.begun).read_text(encoding="utf-8")
-
-    def release(self):
-        """Let the worker go on."""
-        Path(self.hold).write_text("late", encoding="utf-8")
 
 
 @pytest.fixture
@@ -278,6 +276,22 @@ def stands(state):
     return {"log": [Path(gate.hold).read_text(encoding="utf-8")]}
 
 
+def meets_one(state):
+    return {"log": [Path(state["log"][0]).write_text("met", encoding="utf-8")]}
+
+
+def meets_other(state):
+    return {"log": [Path(state["log"][0]).read_text(encoding="utf-8")]}
+
+
+def check_free(door, executor):
+    """Check that both workers take calls: neither of these two ends without the other."""
+    with TemporaryDirectory() as folder:
+        os.mkfifo(f"{folder}/pipe")
+        log = door.invoke(graph_of(executor, a=meets_one, b=meets_other), {"log": [f"{folder}/pipe"]})["log"]
+    assert log[1:] == [3, "met"]
+
+
 def fails_meanwhile(state):
     state["log"][0].wait()
     raise LookupError("lost")
@@ -287,7 +301,7 @@ def test_a_run_that_fails_does_not_wait_for_workers(door, executor, gate):
     graph = graph_of(executor, a=stands, b=fails_meanwhile, compiled={"on_failure": "cancel"})
     with pytest.raises(LookupError, match="lost"):
         door.invoke(graph, {"log": [gate]})
-    gate.release()
+    check_free(door, executor)
 
 
 def test_a_timeout_does_not_wait_for_a_worker(door, executor, gate):
@@ -303,7 +317,7 @@ def test_a_timeout_does_not_wait_for_a_worker(door, executor, gate):
         with pytest.raises(NodeTimeoutError, match="ran longer than 5 s"):
             door.invoke(builder.compile(), {"log": [gate]})
         thread.join()
-    gate.release()
+    check_free(door, executor)
 
 
 def test_a_cancelled_run_does_not_wait_for_workers(loop, executor, gate):
@@ -316,4 +330,4 @@ def test_a_cancelled_run_does_not_wait_for_workers(loop, executor, gate):
             group.cancel_scope.cancel()
 
     loop.run(main)
-    gate.release()
+    check_free(loop, executor)

@@ -2,8 +2,11 @@
 
 import os
 import signal
-from concurrent.futures import wait
+from concurrent.futures import CancelledError, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from select import select
+from threading import Event
 
 import pytest
 
@@ -70,6 +73,83 @@ def test_what_waits_can_be_taken_back(tmp_path):
     assert first.result() == "x"
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(int)
+
+
+def stands(begun, hold):
+    begun.write_text("here")
+    return hold.read_text()
+
+
+def test_a_call_that_never_ends_can_be_cancelled_and_another_process_takes_its_place(gate):
+    with ProcessExecutor(1) as executor:
+        pid = executor.submit(os.getpid).result()
+        never = executor.submit(stands, *gate)
+        waits = executor.submit(os.getpid)
+        gate[0].read_text()
+        assert never.cancel()
+        assert never.cancel()  # it is already
+        with pytest.raises(CancelledError):
+            never.result()
+        assert waits.result() != pid
+        assert not waits.cancel()
+        assert not waits.cancelled()
+
+
+def test_to_cancel_a_call_leaves_others_alone(executor, gate, tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    other = executor.submit(fifo.read_text)
+    never = executor.submit(stands, *gate)
+    gate[0].read_text()
+    never.cancel()
+    fifo.write_text("still here")
+    assert other.result() == "still here"
+    assert not wait([never]).not_done
+
+
+def test_calls_that_are_cancelled_as_they_begin_or_end_cost_no_other_call():
+    with ProcessExecutor(2) as executor:
+        for _ in range(20):
+            calls = [executor.submit(pow, 2, n) for n in range(4)]
+            calls[0].result()
+            calls[1].cancel()
+            calls[2].cancel()
+            assert calls[3].result() == 8
+
+
+HELD = []
+
+
+def holds(fifo, stays):
+    """Keep a pipe open for as long as this process lives."""
+    HELD.append(fifo.open("w"))
+    HELD[-1].write("here\n")
+    HELD[-1].flush()
+    if stays:
+        Event().wait()
+
+
+def two_workers(fifos):
+    """Be a process with two workers, of which one is at a call that never ends."""
+    executor = ProcessExecutor(2)
+    for fifo, stays in zip(fifos, (True, False), strict=True):
+        executor.submit(holds, fifo, stays)
+    Event().wait()
+
+
+def test_processes_end_with_the_one_that_started_them_even_if_it_is_killed(tmp_path):
+    fifos = tmp_path / "busy", tmp_path / "idle"
+    for fifo in fifos:
+        os.mkfifo(fifo)
+    parent = get_context("spawn").Process(target=two_workers, args=(fifos,))
+    parent.start()
+    with fifos[0].open() as busy, fifos[1].open() as idle:
+        assert [pipe.readline() for pipe in (busy, idle)] == ["here\n"] * 2
+        parent.kill()
+        parent.join()
+        for pipe in (busy, idle):  # the end of its writer is the end of a pipe
+            assert select([pipe], [], [], 60)[0]
+            assert pipe.read() == ""
 
 
 def test_an_executor_that_is_left_ends_its_processes():

@@ -1,11 +1,14 @@
 """The capacity model: what the law predicts is what the simulation measures."""
 
+import tempfile
 from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
-from benchmarks.capacity import PLANNED, STATIONS, Costs, Load, Simulation, demands, needed, shortest, utilisation
+from benchmarks import costs
+from benchmarks.queueing import PLANNED, STATIONS, Costs, Load, demands, needed, shortest, utilisation
+from benchmarks.simulation import Simulation
 
 COSTS = Costs(superstep=1e-3, task=1e-3, store=2e-3, commit=3e-3, send=1e-3, schedule=2e-3, receive=1e-3)
 LOAD = Load(rate=20, supersteps=3, tasks=3, remote=2, compute=0.01, wait=0.02)
@@ -60,3 +63,11 @@ def test_a_run_alone_takes_what_its_parts_take():
     assert shortest(COSTS, replace(LOAD, remote=0)) == pytest.approx(3 * (6e-3 + 0.02 + 3e-3))
     outcome = Simulation(COSTS, replace(LOAD, rate=0.001), ONE, 0).run(200)
     assert outcome.latency(50) == pytest.approx(shortest(COSTS, LOAD), rel=0.5)  # work varies
+
+
+def test_a_measurement_leaves_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with costs.saver_of("") as saver:
+        saver.delete_thread("none")
+        assert list(tmp_path.rglob("runs.db"))
+    assert not list(tmp_path.iterdir())

@@ -54,6 +54,8 @@ LAYERS = (
         "pregel.callbacks",
         "pregel.crossing",
         "pregel.remote",
+        "pregel.remotecall",
+        "pregel.remotework",
         "pregel.executors",
         "pregel.observe",
         "pregel.watch",

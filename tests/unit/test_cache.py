@@ -3,21 +3,19 @@
 import operator
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Literal, TypedDict
 
 import pytest
 
 from pregel import END, START, Command, InMemorySaver, Send, StateGraph, add_messages, interrupt
 from pregel.cache.base import BaseCache
-from pregel.cache.identity import identity
 from pregel.cache.memory import InMemoryCache
-from pregel.cache.results import Results
-from pregel.codec import Codec
+from pregel.checkpoint.record import pack_task
+from pregel.codec import Codec, seal
 from pregel.errors import EncodeError, InvalidConfigError, PregelWarning
 from pregel.managed import RemainingSteps
-from pregel.node import Code
 from pregel.testing import fake_clock
 from pregel.types import CachePolicy, RetryPolicy
 
@@ -190,6 +188,19 @@ def test_a_node_that_takes_an_instance_and_gives_one_is_cached(door):
     graph = builder.compile(cache=InMemoryCache())
     assert [door.invoke(graph, {"n": 1})["n"] for _ in range(2)] == [2, 2]
     assert ran == [Whole]
+
+
+def test_an_instance_and_a_packet_that_holds_the_same_are_told_apart(door):
+    def work(state: Whole):
+        return {"n": 7 if type(state) is Whole else 8}
+
+    builder = StateGraph(Whole).add_node("work", work, cache_policy=CachePolicy())
+    cache = InMemoryCache()
+    whole = builder.add_edge(START, "work").compile(cache=cache)
+    builder = StateGraph(Whole).add_node("work", work, cache_policy=CachePolicy())
+    builder.add_conditional_edges(START, lambda state: Send("work", {"n": 1}), ["work"])
+    packet = builder.compile(cache=cache)
+    assert [door.invoke(graph, {"n": 1})["n"] for graph in (whole, packet)] == [7, 8]
 
 
 @pytest.mark.parametrize("ask", [None, lambda arg: arg])
@@ -460,6 +471,57 @@ def test_a_damaged_result_is_told_and_the_node_runs_again(door, kind):
     assert work.ran == 2
 
 
+class Full(InMemoryCache):
+    """Takes nothing."""
+
+    def put(self, namespace, key, value, ttl=None):
+        raise OSError("no space left")
+
+
+class Away(InMemoryCache):
+    """Can't be asked."""
+
+    def get(self, namespace, key):
+        raise ConnectionError("no route")
+
+
+@pytest.mark.parametrize(
+    ("cache", "told"), [(Full, "can't be kept.*OSError: no space"), (Away, "can't be looked up.*ConnectionError: no r")]
+)
+def test_a_cache_that_fails_is_told_and_the_run_goes_on(door, kind, cache, told):
+    work = Work(kind)
+    graph = graph_of(work, cache())
+    for _ in range(2):
+        with pytest.warns(PregelWarning, match=told):
+            assert door.invoke(graph, {"n": 1, "log": []})["log"] == ["n=1"]
+    assert work.ran == 2
+
+
+@pytest.mark.parametrize("outcome", [(), ValueError("failed")], ids=["paused", "failed"])
+def test_bytes_that_hold_no_result_count_as_absent(door, outcome):
+    class Other(InMemoryCache):
+        def get(self, namespace, key):
+            return seal(pack_task(outcome, {}, Codec()), *namespace, key)
+
+    work = Work("sync")
+    with pytest.warns(PregelWarning, match="a task without a result"):
+        assert door.invoke(graph_of(work, Other()), {"n": 1, "log": []})["log"] == ["n=1"]
+
+
+def test_paths_after_a_cached_result_are_asked_where_they_are_without_one(loop, kind):
+    threads = []
+
+    def path(state):
+        threads.append(threading.current_thread() is threading.main_thread())
+        return END
+
+    builder = StateGraph(State).add_node("work", Work(kind).node(), cache_policy=CachePolicy()).add_edge(START, "work")
+    graph = builder.add_conditional_edges("work", path, [END]).compile(cache=InMemoryCache())
+    for _ in range(2):
+        loop.invoke(graph, {"n": 1, "log": []})
+    assert threads == [kind == "async"] * 2
+
+
 class Slow(InMemoryCache):
     """Says that it may wait for something."""
 
@@ -467,8 +529,6 @@ class Slow(InMemoryCache):
 
 
 def test_a_cache_that_waits_does_not_hold_up_an_event_loop(loop):
-    import threading
-
     threads = set()
 
     class Watched(Slow):
@@ -489,9 +549,10 @@ def test_a_cache_that_waits_does_not_hold_up_an_event_loop(loop):
     assert threading.current_thread() not in threads
 
 
-def test_what_is_no_cache_is_refused():
+@pytest.mark.parametrize("given", [{}, InMemorySaver()], ids=["a dict", "the saver of threads"])
+def test_what_is_no_cache_is_refused(given):
     with pytest.raises(InvalidConfigError, match="cache of graph 'State' takes a BaseCache such as InMemoryCache"):
-        graph_of(Work("sync"), {})
+        graph_of(Work("sync"), given)
 
 
 def test_a_cache_must_say_how_it_keeps_things():
@@ -509,58 +570,7 @@ def test_a_run_on_a_thread_keeps_what_its_cached_tasks_did(door, kind, saver):
     assert work.ran == 1
 
 
-# -- keys --------------------------------------------------------------------------------------------------------------
-
-
-def results_of(graph):
-    return Results(InMemoryCache(), graph._persistence.format)
-
-
-def key_of(action, *, graph="g", node="n", given=1):
-    """Return the key of a result."""
-    builder = StateGraph(State).add_node(node, action).add_edge(START, node)
-    compiled = builder.compile(name=graph)
-    return results_of(compiled).key(compiled._network.nodes[node], given)
-
-
-def adder(amount, *, client=None):
-    def add(state):
-        return {"n": state["n"] + amount + (client is None)}
-
-    return add
-
-
-def test_graphs_nodes_functions_and_inputs_have_keys_of_their_own():
-    def other(state):
-        return {"n": 2}
-
-    keys = [
-        key_of(adder(1)),
-        key_of(adder(1), graph="h"),
-        key_of(adder(1), node="m"),
-        key_of(adder(1), given=2),
-        key_of(adder(2)),
-        key_of(other),
-        key_of(lambda state: {"n": 2}),
-        key_of(partial(lambda state, by: {"n": by}, by=1)),
-        key_of(partial(lambda state, by: {"n": by}, by=2)),
-        key_of(adder(1), given=1.0),
-        key_of(adder(1), given=True),
-        key_of(adder(1), given="1"),
-        key_of(adder(1), given=["1"]),
-    ]
-    assert len(set(keys)) == len(keys)
-    assert key_of(adder(1)) == keys[0]
-
-
-def test_names_that_run_into_each_other_make_other_keys():
-    assert key_of(adder(1), graph="gn", node="m") != key_of(adder(1), graph="g", node="nm")
-    assert key_of(adder(1), graph="a,b", node="c") != key_of(adder(1), graph="a", node="b,c")
-
-
-def test_two_classes_with_call_and_two_objects_of_one_do_not_share_results(door):
-    """Case 54."""
-
+def test_case_54_two_classes_with_call_and_two_objects_of_one_do_not_share_results(door):
     class First:
         def __init__(self, word):
             self.word = word
@@ -579,122 +589,18 @@ def test_two_classes_with_call_and_two_objects_of_one_do_not_share_results(door)
         assert shown == [["first a"], ["second a"], ["first b"]]
 
 
-def test_what_can_not_be_told_apart_is_never_taken_for_the_same():
-    client = object()
-    assert key_of(adder(1, client=client)) != key_of(adder(1, client=client))
-    graph = StateGraph(State).add_node("n", adder(1, client=client)).add_edge(START, "n").compile()
-    node, results = graph._network.nodes["n"], results_of(graph)
-    assert results.key(node, 1) == results.key(node, 1) == results_of(graph).key(node, 1)
+def test_two_key_functions_do_not_share_keys(door):
+    cache = InMemoryCache()
 
+    def run(key, given):
+        builder = StateGraph(State).add_node("work", node, cache_policy=CachePolicy(key)).add_edge(START, "work")
+        return door.invoke(builder.compile(cache=cache), {**given, "log": []})["log"]
 
-def told(call, acall=None):
-    return identity(Code("n", call, acall), Codec())
+    def node(state: State):
+        return {"log": [f"n={state['n']}"]}
 
-
-def test_an_identity_sees_defaults_methods_and_functions_that_are_bound():
-    def function(by, *, more=0):
-        return lambda state, first=by, *, second=more: first + second
-
-    class Holder:
-        def __init__(self, held):
-            self.held = held
-
-        def __call__(self, state):
-            return self.held
-
-        def method(self, state):
-            return self.held
-
-    calls = [
-        function(1),
-        function(2),
-        function(1, more=1),
-        Holder(1),
-        Holder(2),
-        Holder(1).method,
-        Holder(2).method,
-        Holder(function(1)),
-        Holder(function(2)),
-        Holder(State),
-        Holder(Work),
-    ]
-    digests = [told(call) for call in calls]
-    assert len(set(digests)) == len(digests)
-    assert told(function(1)) == digests[0]
-    assert told(Holder(1)) == digests[3]
-    assert told(function(1), function(1)) != digests[0]
-
-
-def test_an_identity_is_that_of_what_a_function_does_and_not_of_where_its_lines_are():
-    def made(source):
-        space = {"__name__": "made"}
-        exec(compile(source, "made.py", "exec"), space)  # noqa: S102 - a function at another place
-        return space["f"]
-
-    first = made("def f(state):\n    return {'n': 1} if state in {'a', 'b'} else (lambda: 2)()\n")
-    moved = made("\n\n# a remark\ndef f(state):\n\n    return {'n': 1} if state in {'a', 'b'} else (lambda: 2)()\n")
-    inner = made("def f(state):\n    return {'n': 1} if state in {'a', 'b'} else (lambda: 3)()\n")
-    constant = made("def f(state):\n    return {'n': 1} if state in {'a', 'c'} else (lambda: 2)()\n")
-    called = made("def f(state):\n    return {'n': 1} if state in {'a', 'b'} else (lambda: max)()\n")
-    assert told(first) == told(moved)
-    assert len({told(each) for each in (first, inner, constant, called)}) == 4
-
-
-def test_functions_that_hold_each_other_have_an_identity():
-    def outer():
-        def one(state):
-            return two(state)
-
-        def two(state):
-            return one(state)
-
-        return one
-
-    assert len(told(outer())) == 16
-
-
-def test_a_variable_without_a_value_is_left_out():
-    def outer():
-        def inner(state):
-            return later
-
-        if False:
-            later = 1
-        return inner
-
-    assert told(outer()) == told(outer())
-
-
-KEY = """
-from typing import TypedDict
-from pregel import START, StateGraph
-from pregel.cache.memory import InMemoryCache
-from pregel.cache.results import Results
-
-class State(TypedDict):
-    n: int
-
-def work(state, words=("a", "b")):
-    return {"n": 1} if "x" in {"a", "b", "c", "d"} else {"n": 2}
-
-graph = StateGraph(State).add_node("work", work).add_edge(START, "work").compile()
-print(Results(InMemoryCache(), graph._persistence.format).key(graph._network.nodes["work"], {"n": 1, "m": {1, 2}}))
-"""
-
-
-def test_another_process_finds_the_same_key():
-    keys = {
-        subprocess.run(
-            [sys.executable, "-c", KEY],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(keys) == 1
-    assert len(keys.pop().strip()) == 64
+    assert run(lambda state: state["n"], {"n": 1, "other": 2}) == ["n=1"]
+    assert run(lambda state: state["other"], {"n": 2, "other": 1}) == ["n=2"]
 
 
 def test_runs_without_a_cache_load_nothing_of_it():
@@ -706,8 +612,3 @@ def test_runs_without_a_cache_load_nothing_of_it():
     )
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
-
-
-def test_the_saver_of_a_thread_is_no_cache():
-    with pytest.raises(InvalidConfigError, match="takes a BaseCache"):
-        graph_of(Work("sync"), InMemorySaver())

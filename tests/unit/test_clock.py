@@ -1,5 +1,6 @@
 """The clock of runs, and the one that a test moves."""
 
+import sys
 import threading
 
 import anyio
@@ -16,11 +17,12 @@ def test_the_clock_of_the_machine_does_not_go_back_and_knows_the_date():
     assert machine.time() > 1_700_000_000
 
 
-def test_a_wait_ends_when_somebody_ends_it():
+@pytest.mark.parametrize("seconds", [3_600, sys.float_info.max])  # the latter is longer than threads can wait
+def test_a_wait_ends_when_somebody_ends_it(seconds):
     woken = threading.Event()
     woken.set()
 
-    SystemClock().sleep(3_600, woken)
+    SystemClock().sleep(seconds, woken)
 
 
 def test_a_wait_on_a_loop_ends(loop):

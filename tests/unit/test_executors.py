@@ -1,10 +1,9 @@
-"""Executors without processes: thread pools of the user's own, executors that fail, and Ray's shape."""
+"""Executors without processes: thread pools of the user's own, and executors that fail."""
 
 import asyncio
 import sys
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from threading import Event, Lock, current_thread
-from types import SimpleNamespace
 from typing import Any, TypedDict
 
 import pytest
@@ -18,50 +17,9 @@ from pregel.lowlevel import NodeBuilder
 from pregel.main import Pregel
 from pregel.runtime import get_runtime
 from pregel.store.base import BaseStore
+from pregel.testing import fake_clock
 from pregel.transient import default_retry_on
-from pregel.types import TimeoutPolicy
-
-# --- Ray, of which only the shape is known here -----------------------------------------------------------------------
-
-
-class Task:
-    """What `ray.remote` makes of a function."""
-
-    def __init__(self, function, options):
-        self.function = function
-        self.given = options
-
-    def options(self, **options):
-        return Task(self.function, options)
-
-    def remote(self, *args):
-        future = Future()
-        future.set_result((self.function(*args), self.given))
-        return SimpleNamespace(future=lambda: future)
-
-
-@pytest.fixture
-def ray(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(remote=lambda function: Task(function, {})))
-
-
-def test_each_call_is_a_task_of_ray(ray):
-    assert RayExecutor().submit(divmod, 7, 2).result() == ((3, 1), {})
-    assert RayExecutor(num_cpus=1).submit(int, "11", base=2).result() == (3, {"num_cpus": 1})
-
-
-def test_after_its_end_an_executor_of_ray_takes_nothing(ray):
-    with RayExecutor() as executor:
-        assert isinstance(executor, Executor)
-    with pytest.raises(RuntimeError, match="after shutdown"):
-        executor.submit(int)
-
-
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'pregel\[ray\]'"):
-        RayExecutor()
-
+from pregel.types import Command, Send, TimeoutPolicy
 
 # --- executors that do nothing, or fail -------------------------------------------------------------------------------
 
@@ -118,7 +76,10 @@ class Answering(Still):
     [
         (lambda future: future.cancel(), "its executor has cancelled it"),
         (lambda future: future.set_exception(OSError("no route")), r"its executor failed \(OSError: no route\)"),
-        (lambda future: future.set_exception(BrokenExecutor("gone")), r"broken for good by one dead worker"),
+        (
+            lambda future: future.set_exception(BrokenExecutor("gone")),
+            r"its executor failed \(BrokenExecutor: gone\)\n",
+        ),
     ],
 )
 def test_what_an_executor_does_not_bring_to_an_end_is_its_fault(door, end, reason):
@@ -216,6 +177,31 @@ class AtOnce(Executor):
         return future
 
 
+class Slow(AtOnce):
+    """Makes each call in 4 seconds."""
+
+    def __init__(self, clock):
+        self.clock = clock
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.clock.advance(4)
+        return super().submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize("limit", ["of the node", "of the run"])
+def test_a_task_that_waits_for_a_turn_does_not_use_up_its_time(door, limit):
+    def sends(state):
+        return Command(goto=[Send("a", {})] * 3)
+
+    with fake_clock() as clock:
+        builder = StateGraph(State).add_node("sends", sends, destinations=["a"]).add_edge(START, "sends")
+        most = 1 if limit == "of the node" else None
+        builder.add_node("a", lambda state: {}, executor=Slow(clock), timeout=5, max_concurrency=most)
+        config = {"max_concurrency": 1} if limit == "of the run" else {}
+        assert door.invoke(builder.compile(), {"n": 1}, config) == {"n": 1}
+        assert clock.now() == 12
+
+
 def test_async_code_that_runs_elsewhere_needs_no_event_loop_here():
     async def node(state):
         return {"n": 1}
@@ -277,27 +263,29 @@ def test_a_node_that_is_a_graph_has_no_executor_of_its_own():
     assert builder.compile(executor=Still()).invoke({}) == {"n": 1}
 
 
-@pytest.mark.parametrize("executor", [Still(), ThreadPoolExecutor(1)], ids=["elsewhere", "threads"])
-def test_an_idle_timeout_needs_signs_of_life_that_come_at_once(executor):
-    timeout = TimeoutPolicy(idle_timeout=1)
-    builder = StateGraph(State).add_node("a", one, executor=executor, timeout=timeout).add_edge(START, "a")
-    if isinstance(executor, ThreadPoolExecutor):
-        assert builder.compile().invoke({}) == {"n": 1}
-        executor.shutdown()
-    else:
-        with pytest.raises(
-            GraphDefinitionError, match=r"node 'a' of graph .* has an idle timeout and runs on an executor"
-        ):
-            builder.compile()
+def idles(executor):
+    builder = StateGraph(State).add_node("a", one, executor=executor, timeout=TimeoutPolicy(idle_timeout=1))
+    return builder.add_edge(START, "a")
+
+
+def test_an_idle_timeout_needs_signs_of_life_that_come_at_once():
+    with pytest.raises(GraphDefinitionError, match=r"node 'a' of graph .* has an idle timeout and runs on an executor"):
+        idles(Still()).compile()
+
+
+def test_threads_of_the_users_own_give_signs_of_life_at_once(door):
+    with ThreadPoolExecutor(1) as executor:
+        assert door.invoke(idles(executor).compile(), {}) == {"n": 1}
 
 
 def test_a_handler_runs_here_when_a_node_failed_there(door):
     def handler(state, error):
-        return {"n": len(str(error.error))}
+        return {"n": error.attempts}
 
-    still = Answering(lambda future: future.set_exception(OSError("x")))
-    builder = StateGraph(State).add_node("a", one, executor=still, error_handler=handler).add_edge(START, "a")
-    assert door.invoke(builder.compile(), {})["n"] > 0
+    failing = Answering(lambda future: future.set_exception(OSError("x")))
+    builder = StateGraph(State).add_node("a", one, executor=failing, error_handler=handler).add_edge(START, "a")
+    assert door.invoke(builder.compile(), {}) == {"n": 1}
+    assert len(failing.futures) == 1
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
@@ -307,3 +295,12 @@ def test_a_handler_runs_here_when_a_node_failed_there(door):
 def test_a_number_of_processes_that_cannot_be_is_an_error(workers):
     with pytest.raises(InvalidConfigError, match="max_workers is a whole number of at least 1"):
         ProcessExecutor(workers)
+
+
+# --- Ray --------------------------------------------------------------------------------------------------------------
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'pregel\[ray\]'"):
+        RayExecutor()

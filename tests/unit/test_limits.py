@@ -201,6 +201,20 @@ def test_a_node_inside_itself_does_not_wait_for_itself():
     assert asked(Limits(None, limits, between), rare)[1]
 
 
+def test_turns_of_a_run_that_is_closed_are_given_back_and_those_who_wait_may_go():
+    limits, calls = Limits(1), []
+    first, came = asked(limits, calls=calls)
+    second, waits = asked(limits, calls=calls)
+    limits.close()
+    limits.close()  # a second time does nothing
+    assert (came, waits, calls) == (True, False, [second])
+    late, came = asked(limits, calls=calls)
+    assert came
+    for turn in (first, second, late):
+        turn.end()
+    assert limits.slots.free == 1
+
+
 def test_a_thread_waits_until_it_is_its_turn():
     limits = Limits(1)
     first, _ = asked(limits)
@@ -405,18 +419,22 @@ def test_tasks_that_wait_for_their_turn_never_begin_where_a_sibling_fails(loop):
 
 
 def test_a_cancelled_run_gives_its_turns_back(loop):
-    async def hangs(state: State) -> dict:
-        await anyio.sleep_forever()
-
-    graph = fan(hangs, 4).compile()
+    seen = []
 
     async def main():
-        for _ in range(2):
-            with anyio.move_on_after(0.01):
-                await graph.ainvoke(GIVEN, {"max_concurrency": 2})
+        with anyio.CancelScope() as scope:
+
+            async def hangs(state: State) -> dict:
+                seen.append(TURN.get().limits)
+                if len(seen) == 2:
+                    scope.cancel()
+                await anyio.sleep_forever()
+
+            await fan(hangs, 4).compile().ainvoke(GIVEN, {"max_concurrency": 2})
         return TURN.get()
 
     assert loop.run(main) is None
+    assert [(limits.slots.free, [*limits.live]) for limits in seen] == [(2, [])] * 2
 
 
 def test_a_run_without_limits_asks_for_no_turn(door, monkeypatch):

@@ -1,127 +1,36 @@
-"""What is watched of runs: spans of OpenTelemetry and logs, and that nothing happens where nobody asks for them."""
+"""The spans of runs, supersteps and tasks, and that nothing happens where nobody asks for them."""
 
 import gc
 import logging
-import operator
 import subprocess
 import sys
 import weakref
 from contextlib import closing
 from pathlib import Path
-from threading import Barrier
-from typing import Annotated, TypedDict
+from threading import Barrier, Event
 
 import anyio
 import pytest
-from langchain_core.language_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessage as LangChainMessage
 from opentelemetry import trace
-from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.trace import StatusCode
 
-from pregel import END, START, Command, InMemorySaver, MessagesState, Runtime, Send, StateGraph, interrupt
-from pregel.errors import GraphRecursionError
-from pregel.graph.agent import create_agent
-from pregel.graph.agent.middleware import wrap_model_call
-from pregel.graph.agent.models import ScriptedModel
-from pregel.graph.agent.models.base import BaseChatModel, ChatGeneration, ChatResult
-from pregel.graph.messages import AIMessage
-from pregel.observe import TRACING, TaskFields, instrument, uninstrument
+from pregel import END, START, Command, InMemorySaver, MessagesState, Send, StateGraph, interrupt
+from pregel.errors import GraphRecursionError, NodeTimeoutError
+from pregel.observe import TRACING, instrument, uninstrument
 from pregel.runtime import get_runtime
 from pregel.testing import fake_clock
-from pregel.types import NodeError, RetryPolicy
+from pregel.types import NodeError
+from tests.spans import HOMES, Spans, State, calls_of, fails, graph_of, retried, speaking, traced, waiting
 
 ROOT = Path(__file__).parents[2]
-
-
-class State(TypedDict):
-    log: Annotated[list, operator.add]
-
-
-class Spans(SpanProcessor):
-    """The spans that have ended, and how they hang together."""
-
-    def __init__(self):
-        self.exporter = InMemorySpanExporter()
-        self.provider = TracerProvider()
-        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.provider.add_span_processor(self)
-        self.tracer = self.provider.get_tracer("test")
-        #: What has begun and ended, in order; spans by their ids.
-        self.events = []
-
-    def on_start(self, span, parent_context=None):
-        self.events.append(("begin", span.context.span_id))
-
-    def on_end(self, span):
-        self.events.append(("end", span.context.span_id))
-
-    @property
-    def ended(self):
-        """The spans in the order in which they have begun."""
-        order = [span for what, span in self.events if what == "begin"]
-        return sorted(self.exporter.get_finished_spans(), key=lambda span: order.index(span.context.span_id))
-
-    def __getitem__(self, name):
-        """Return the one span of a name."""
-        (found,) = self.named(name)
-        return found
-
-    def named(self, name):
-        return [span for span in self.ended if span.name == name]
-
-    def above(self, span):
-        """Return the span that a span is directly below, if it is one of these."""
-        parent = span.parent and span.parent.span_id
-        return next((other for other in self.ended if other.context.span_id == parent), None)
-
-    def path(self, span):
-        """Return the names from the root to a span."""
-        above = self.above(span)
-        return [*([] if above is None else self.path(above)), span.name]
-
-    def paths(self):
-        return sorted(self.path(span) for span in self.ended)
 
 
 @pytest.fixture
 def spans():
     """What is traced, while it is."""
-    made = Spans()
-    instrument(made.provider)
-    yield made
-    uninstrument()
-    made.provider.shutdown()
-
-
-def graph_of(*nodes, name="g", state=State, **options):
-    """Return a graph that runs nodes one after the other."""
-    builder = StateGraph(state).add_sequence(nodes).add_edge(START, nodes[0][0])
-    return builder.compile(name=name, **options)
-
-
-def speaking(spans, name):
-    """Return a sync node with a span of its own."""
-
-    def node(state):
-        with spans.tracer.start_as_current_span(f"own {name}"):
-            return {"log": [name]}
-
-    return node
-
-
-def waiting(spans, name):
-    """Return an async node with a span of its own, which is left and entered again by the event loop."""
-
-    async def node(state):
-        with spans.tracer.start_as_current_span(f"own {name}"):
-            await anyio.lowlevel.checkpoint()
-            return {"log": [name]}
-
-    return node
+    with traced() as made:
+        yield made
 
 
 # -- the tree --------------------------------------------------------------------------------------------------------
@@ -327,10 +236,6 @@ def test_a_run_whose_reader_leaves_on_an_event_loop_is_cancelled_with_its_task(l
 # -- how things end --------------------------------------------------------------------------------------------------
 
 
-def fails(state):
-    raise LookupError("nothing there")
-
-
 def test_an_error_is_recorded_where_it_was_raised_and_marks_what_is_around_it(door, spans):
     graph = graph_of(("a", lambda state: {"log": ["a"]}), ("b", fails))
 
@@ -356,6 +261,33 @@ def test_an_error_of_the_run_itself_is_recorded_at_the_run(door, spans):
     assert spans["run g"].attributes["error.type"] == "pregel.errors.GraphRecursionError"
     assert len(spans["run g"].events) == 1
     assert [span.attributes["pregel.outcome"] for span in spans.named("task a")] == ["done"] * 3
+
+
+def test_an_error_that_passes_through_tasks_and_graphs_is_recorded_once(door, spans):
+    inner = graph_of(("b", fails), name="inner")
+    outer = graph_of(("a", lambda state: inner.invoke({"log": []})), name="outer")
+
+    with pytest.raises(LookupError):
+        door.invoke(outer, {"log": []})
+
+    assert [span.name for span in spans.ended if span.events] == ["task b"]
+    failed = [span.name for span in spans.ended if span.status.status_code is StatusCode.ERROR]
+    assert sorted(failed) == ["run inner", "run outer", "superstep", "superstep", "task a", "task b"]
+
+
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise RuntimeError("not even this")
+
+
+def test_an_error_that_can_not_be_shown_is_what_the_run_raises(door, spans):
+    def raises(state):
+        raise UnspeakableError
+
+    with pytest.raises(UnspeakableError):
+        door.invoke(graph_of(("a", raises)), {"log": []})
+
+    assert spans["task a"].status.description == spans["run g"].status.description == "UnspeakableError"
 
 
 def test_a_run_inside_an_error_handler_of_the_caller_is_no_failure(door, spans):
@@ -406,24 +338,6 @@ def test_a_question_is_no_failure_and_the_run_that_goes_on_has_spans_of_its_own(
     assert all(span.status.status_code is StatusCode.UNSET for span in spans.ended)
 
 
-def refused(times):
-    """Return a node that fails so many times."""
-
-    def node(state, runtime: Runtime):
-        if runtime.attempt <= times:
-            raise ConnectionError("refused")
-        return {"log": ["a"]}
-
-    return node
-
-
-def retried(times, **options):
-    """Return a graph of a node that fails so many times and is tried three times."""
-    policy = RetryPolicy(max_attempts=3, jitter=False)
-    builder = StateGraph(State).add_node("a", refused(times), retry_policy=policy, **options)
-    return builder.add_edge(START, "a").compile(name="g")
-
-
 def test_each_attempt_is_a_span_and_one_that_is_followed_by_another_marks_nothing_around_it(door, spans):
     with fake_clock():
         door.invoke(retried(2), {"log": []})
@@ -436,6 +350,30 @@ def test_each_attempt_is_a_span_and_one_that_is_followed_by_another_marks_nothin
     ]
     assert all(spans.above(span) == spans["superstep"] for span in attempts)
     assert spans["superstep"].status.status_code is spans["run g"].status.status_code is StatusCode.UNSET
+
+
+def test_an_attempt_that_was_given_up_is_cancelled_whatever_its_code_does_later(door, spans):
+    hangs, ended = Event(), Event()
+
+    class Listener(SpanProcessor):
+        def on_end(self, span):
+            if span.name == "task slow":
+                ended.set()
+
+    def slow(state):
+        clock.advance(30)
+        hangs.wait(60)
+        return {"log": ["late"]}
+
+    spans.provider.add_span_processor(Listener())
+    graph = StateGraph(State).add_node(slow, timeout=10).add_edge(START, "slow").compile(name="g")
+    with fake_clock() as clock, pytest.raises(NodeTimeoutError):
+        door.invoke(graph, {"log": []})
+    assert not spans.named("task slow")
+    assert spans["run g"].attributes["error.type"] == "pregel.errors.NodeTimeoutError"
+    hangs.set()
+    assert ended.wait(60)
+    assert spans["task slow"].attributes["pregel.outcome"] == "cancelled"
 
 
 def test_an_error_handler_is_a_task_of_its_own(door, spans):
@@ -453,18 +391,6 @@ def test_an_error_handler_is_a_task_of_its_own(door, spans):
     assert spans["run g"].attributes["pregel.outcome"] == "done"
 
 
-def test_an_attempt_that_is_followed_by_another_is_a_warning(door, caplog):
-    with fake_clock():
-        door.invoke(retried(2), {"log": []}, {"configurable": {"thread_id": "t"}})
-
-    assert [record.getMessage() for record in caplog.records] == [
-        "attempt 1 at task 1:0:a of graph 'g' failed, and the next one begins in 0.5 s: ConnectionError: refused",
-        "attempt 2 at task 1:0:a of graph 'g' failed, and the next one begins in 1 s: ConnectionError: refused",
-    ]
-    assert [row[0] for row in told(caplog)] == ["WARNING", "WARNING"]
-    assert told(caplog)[0][2:] == ("t", 1, "a", "1:0:a")
-
-
 def test_several_errors_of_a_superstep_are_recorded_at_their_tasks_only(door, spans):
     builder = StateGraph(State).add_node("a", fails).add_node("b", fails).add_edge(START, "a").add_edge(START, "b")
 
@@ -475,323 +401,7 @@ def test_several_errors_of_a_superstep_are_recorded_at_their_tasks_only(door, sp
     assert spans["run g"].attributes["error.type"] == "ExceptionGroup"
 
 
-# -- agents ----------------------------------------------------------------------------------------------------------
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-async def aadd(a: int, b: int) -> int:
-    """Add two numbers, later."""
-    await anyio.lowlevel.checkpoint()
-    return a + b
-
-
-class Known(BaseChatModel):
-    """A model with a name, that tells what it cost."""
-
-    model: str = "known-1"
-    temperature: float = 0.5
-    answers: list
-
-    @property
-    def _llm_type(self):
-        return "known"
-
-    def _generate(self, messages, stop=None, run_manager=None, **options):
-        return ChatResult(generations=[ChatGeneration(message=self.answers.pop(0))])
-
-
-def asks_for(*calls):
-    """Return a model's message that asks for calls of a tool, with what it cost."""
-    return AIMessage(
-        "",
-        tool_calls=[{"name": name, "args": args, "id": f"call-{place}"} for place, (name, args) in enumerate(calls)],
-        usage_metadata={
-            "input_tokens": 7,
-            "output_tokens": 5,
-            "total_tokens": 12,
-            "input_token_details": {"cache_read": 3},
-            "output_token_details": {"reasoning": 2},
-        },
-        response_metadata={"finish_reason": "tool_calls", "model_name": "known-1-0613"},
-    )
-
-
-@pytest.mark.parametrize("tool", [add, aadd], ids=["sync", "async"])
-def test_agents_models_and_tools_have_the_spans_of_the_conventions(door, spans, tool):
-    model = Known(answers=[asks_for((tool.__name__, {"a": 1, "b": 2})), AIMessage("3")])
-    agent = create_agent(model, [tool], name="sums")
-
-    given = {"messages": "what is 1 + 2?"}
-    assert door.invoke(agent, given, {"configurable": {"thread_id": "t"}})["messages"][-1].content == "3"
-
-    run = spans["invoke_agent sums"]
-    assert run.kind is SpanKind.INTERNAL
-    assert {name: value for name, value in run.attributes.items() if name.startswith("gen_ai.")} == {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "sums",
-        "gen_ai.conversation.id": "t",
-    }
-    first, second = spans.named("chat known-1")
-    assert spans.path(first) == ["invoke_agent sums", "superstep", "task model", "chat known-1"]
-    assert first.kind is SpanKind.CLIENT
-    assert dict(first.attributes) == {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "known",
-        "gen_ai.conversation.id": "t",
-        "gen_ai.request.model": "known-1",
-        "gen_ai.request.temperature": 0.5,
-        "gen_ai.response.model": "known-1-0613",
-        "gen_ai.response.finish_reasons": ("tool_calls",),
-        "gen_ai.usage.input_tokens": 7,
-        "gen_ai.usage.output_tokens": 5,
-        "gen_ai.usage.cache_read.input_tokens": 3,
-        "gen_ai.usage.reasoning.output_tokens": 2,
-    }
-    assert "gen_ai.usage.input_tokens" not in second.attributes
-    call = spans[f"execute_tool {tool.__name__}"]
-    assert spans.path(call)[:3] == ["invoke_agent sums", "superstep", "task tools"]
-    assert call.kind is SpanKind.INTERNAL
-    assert dict(call.attributes) == {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.conversation.id": "t",
-        "gen_ai.tool.name": tool.__name__,
-        "gen_ai.tool.type": "function",
-        "gen_ai.tool.description": tool.__doc__,
-        "gen_ai.tool.call.id": "call-0",
-    }
-
-
-def test_every_attribute_of_agents_is_one_of_the_conventions(spans):
-    known = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
-    agent = create_agent(Known(answers=[asks_for(("add", {"a": 1, "b": 2})), AIMessage("3")]), [add])
-
-    list(agent.stream({"messages": "?"}, stream_mode="messages"))
-
-    used = {name for span in spans.ended for name in span.attributes if name.startswith("gen_ai.")}
-    assert "gen_ai.request.stream" in used
-    assert used <= known
-
-
-def test_what_is_said_is_in_no_span(spans):
-    agent = create_agent(Known(answers=[asks_for(("add", {"a": 1111, "b": 2222})), AIMessage("secret")]), [add])
-
-    agent.invoke({"messages": "private"})
-
-    told = " ".join(span.to_json() for span in spans.ended)
-    assert [text for text in ("1111", "3333", "secret", "private") if text in told] == []
-
-
-def test_calls_of_one_turn_are_side_by_side_and_one_that_fails_says_so_though_the_model_is_told(door, spans):
-    model = Known(answers=[asks_for(("add", {"a": 1, "b": 2}), ("add", {"a": 1})), AIMessage("3")])
-
-    door.invoke(create_agent(model, [add]), {"messages": "?"})
-
-    calls = {span.attributes["gen_ai.tool.call.id"]: span for span in spans.named("execute_tool add")}
-    assert len({spans.above(call).context.span_id for call in calls.values()}) == 2
-    assert calls["call-0"].status.status_code is StatusCode.UNSET
-    assert calls["call-1"].status.status_code is StatusCode.ERROR
-    assert calls["call-1"].attributes["error.type"].endswith(".ToolArgumentsError")
-    assert [span.attributes["pregel.outcome"] for span in spans.named("task tools")] == ["done", "done"]
-
-
-def test_a_tool_that_asks_something_has_not_failed(door, spans):
-    def ask(a: int) -> str:
-        """Ask somebody."""
-        return str(interrupt(a))
-
-    agent = create_agent(ScriptedModel([asks_for(("ask", {"a": 1}))]), [ask], checkpointer=InMemorySaver())
-
-    door.invoke(agent, {"messages": "?"}, {"configurable": {"thread_id": "t"}})
-
-    assert spans["execute_tool ask"].status.status_code is StatusCode.UNSET
-    assert spans["invoke_agent agent"].attributes["pregel.outcome"] == "paused"
-
-
-def test_a_model_that_fails_says_so(door, spans):
-    with pytest.raises(TimeoutError):
-        door.invoke(create_agent(ScriptedModel([TimeoutError("late")])), {"messages": "?"})
-
-    assert spans["chat"].attributes["error.type"] == "TimeoutError"
-    assert spans["chat"].attributes["gen_ai.provider.name"] == "scriptedmodel"
-
-
-def test_an_agent_inside_an_agents_tool_is_below_the_call(door, spans):
-    inner = create_agent(ScriptedModel(["inner answer"]), name="inner")
-
-    def ask(a: int) -> str:
-        """Ask the other agent."""
-        return inner.invoke({"messages": str(a)})["messages"][-1].content
-
-    door.invoke(create_agent(ScriptedModel([asks_for(("ask", {"a": 1})), "done"]), [ask]), {"messages": "?"})
-
-    assert spans.path(spans["invoke_agent inner"]) == [
-        *("invoke_agent agent", "superstep", "task tools", "execute_tool ask", "invoke_agent inner")
-    ]
-
-
-def test_code_after_the_call_of_a_model_is_below_its_task_again(door, spans):
-    @wrap_model_call
-    def after(request, handler):
-        response = handler(request)
-        with spans.tracer.start_as_current_span("own after"):
-            return response
-
-    door.invoke(create_agent(ScriptedModel(["hi"]), middleware=[after]), {"messages": "?"})
-
-    assert spans.path(spans["own after"]) == ["invoke_agent agent", "superstep", "task model", "own after"]
-    assert spans.path(spans["chat"]) == ["invoke_agent agent", "superstep", "task model", "chat"]
-
-
-class Foreign(FakeMessagesListChatModel):
-    """A chat model of LangChain, that says of itself what theirs say."""
-
-    def _get_ls_params(self, stop=None, **options):
-        return {"ls_provider": "azure", "ls_model_name": "gpt", "ls_temperature": 0.5, "ls_stop": ["end"]}
-
-    def bind_tools(self, tools, **options):
-        return self.bind(tools=tools, **options)
-
-
-def test_a_model_of_langchain_says_what_langchain_knows_of_it(door, spans):
-    usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
-    about = {"stop_reason": "end_turn", "model": "gpt-6", "id": "chatcmpl-1"}
-    model = Foreign(responses=[LangChainMessage("hi", usage_metadata=usage, response_metadata=about)])
-
-    door.invoke(create_agent(model, [add]), {"messages": "?"})
-
-    assert dict(spans["chat gpt"].attributes) == {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "azure.ai.openai",
-        "gen_ai.request.model": "gpt",
-        "gen_ai.request.temperature": 0.5,
-        "gen_ai.request.stop_sequences": ("end",),
-        "gen_ai.response.id": "chatcmpl-1",
-        "gen_ai.response.model": "gpt-6",
-        "gen_ai.response.finish_reasons": ("end_turn",),
-        "gen_ai.usage.input_tokens": 1,
-        "gen_ai.usage.output_tokens": 2,
-    }
-
-
-# -- logs ------------------------------------------------------------------------------------------------------------
-
-
-def told(caplog):
-    """Return what was logged: level, message without its time, and fields."""
-    names = ("thread_id", "step", "node", "task")
-    return [
-        (
-            record.levelname,
-            record.getMessage().partition(" after ")[0],
-            *(getattr(record, name) for name in names),
-        )
-        for record in caplog.records
-        if record.name == "pregel"
-    ]
-
-
-def test_at_debug_runs_supersteps_and_tasks_are_logged_with_their_fields(door, caplog):
-    caplog.set_level(logging.DEBUG, "pregel")
-
-    door.invoke(graph_of(("a", lambda state: {"log": ["a"]})), {"log": []}, {"configurable": {"thread_id": "t"}})
-
-    assert told(caplog) == [
-        ("DEBUG", "run of graph 'g' begins", "t", None, None, None),
-        ("DEBUG", "superstep 1 of graph 'g' begins: 'a'", "t", 1, None, None),
-        ("DEBUG", "task 1:0:a of graph 'g' begins", "t", 1, "a", "1:0:a"),
-        ("DEBUG", "task 1:0:a of graph 'g' ended", "t", 1, "a", "1:0:a"),
-        ("INFO", "run of graph 'g' ended in superstep 1", "t", 1, None, None),
-    ]
-
-
-def test_at_info_there_is_one_record_for_each_run_and_at_warning_none(door, caplog):
-    inner = graph_of(("deep", lambda state: {"log": ["deep"]}), name="inner")
-    graph = graph_of(("a", lambda state: {"log": ["a"]}), ("inner", inner))
-    caplog.set_level(logging.INFO, "pregel")
-    door.invoke(graph, {"log": []})
-    assert told(caplog) == [
-        ("INFO", "run of graph 'inner' ended in superstep 1", None, 1, None, None),
-        ("INFO", "run of graph 'g' ended in superstep 2", None, 2, None, None),
-    ]
-    caplog.clear()
-    caplog.set_level(logging.WARNING, "pregel")
-    door.invoke(graph, {"log": []})
-    assert told(caplog) == []
-
-
-def test_a_failure_is_told_with_its_error_and_no_louder_than_any_end(door, caplog):
-    caplog.set_level(logging.DEBUG, "pregel")
-
-    with pytest.raises(LookupError):
-        door.invoke(graph_of(("a", fails)), {"log": []})
-
-    ends = [record for record in caplog.records if "failed" in record.getMessage()]
-    assert [record.levelname for record in ends] == ["DEBUG", "INFO"]
-    assert all(record.getMessage().endswith(" ms: LookupError: nothing there") for record in ends)
-
-
-def test_records_are_made_inside_the_span_that_they_are_of(door, spans, caplog):
-    caplog.set_level(logging.DEBUG, "pregel")
-    current = {}
-
-    class Listener(logging.Handler):
-        def emit(self, record):
-            current[record.getMessage().partition(" after ")[0]] = trace.get_current_span().get_span_context().span_id
-
-    listener = Listener()
-    logging.getLogger("pregel").addHandler(listener)
-    try:
-        door.invoke(graph_of(("a", lambda state: {"log": ["a"]})), {"log": []})
-    finally:
-        logging.getLogger("pregel").removeHandler(listener)
-
-    task = spans["task a"].context.span_id
-    assert (current["task 1:0:a of graph 'g' begins"], current["task 1:0:a of graph 'g' ended"]) == (task, task)
-
-
-def test_a_filter_gives_records_of_a_nodes_own_loggers_the_fields_of_its_task(door, caplog):
-    caplog.set_level(logging.INFO, "mine")
-    mine = logging.getLogger("mine")
-
-    def node(state):
-        mine.info("inside", extra={"node": "kept"} if state["log"] else None)
-        return {"log": ["a"]}
-
-    graph = graph_of(("a", node), ("b", node), checkpointer=InMemorySaver())
-    caplog.handler.addFilter(fields := TaskFields())
-    try:
-        mine.info("outside")
-        door.invoke(graph, {"log": []}, {"configurable": {"thread_id": "t"}})
-    finally:
-        caplog.handler.removeFilter(fields)
-
-    found = [(each.thread_id, each.step, each.node, each.task) for each in caplog.records]
-    assert found == [(None,) * 4, ("t", 1, "a", "t|1:0:a"), ("t", 2, "kept", "t|2:0:b")]
-
-
 # -- off -------------------------------------------------------------------------------------------------------------
-
-
-def calls_of(graph, given, *args):
-    """Return the code that a run calls, by module and name, with how often it does."""
-    graph.invoke(given, *args)
-    counted = {}
-
-    def count(frame, event, argument):
-        if event == "call":
-            key = (frame.f_globals.get("__name__", ""), frame.f_code.co_name)
-            counted[key] = counted.get(key, 0) + 1
-
-    sys.setprofile(count)
-    try:
-        graph.invoke(given, *args)
-    finally:
-        sys.setprofile(None)
-    return counted
 
 
 def looping(times):
@@ -799,9 +409,6 @@ def looping(times):
     builder = StateGraph(State).add_node("a", lambda state: {"log": ["a"]}).add_edge(START, "a")
     builder.add_conditional_edges("a", lambda state: END if len(state["log"]) >= times else "a", ["a", END])
     return builder.compile(name="g")
-
-
-HOMES = ("pregel.observe", "pregel.watch", "pregel.spans", "pregel.graph.agent.traced", "opentelemetry", "logging")
 
 
 def test_a_run_that_nobody_watches_calls_nothing_for_it_but_one_look_at_the_level():
@@ -819,16 +426,6 @@ def test_what_is_counted_are_the_calls_of_watching(spans):
     assert calls["pregel.spans", "begin_superstep"] == 20
 
 
-def test_an_agent_that_nobody_watches_calls_nothing_for_it():
-    agent = create_agent(ScriptedModel([asks_for(("add", {"a": 1, "b": 2})), "3"], on_exhausted="cycle"), [add])
-    calls = calls_of(agent, {"messages": "?"})
-    assert ("pregel.graph.agent.toolnode", "tool_of") in calls
-    assert {key for key in calls if key[0].startswith(HOMES)} == {
-        ("pregel.observe", "watched"),
-        ("logging", "isEnabledFor"),
-    }
-
-
 def test_uninstrument_ends_it(door, spans):
     uninstrument()
     door.invoke(graph_of(("a", lambda state: {"log": ["a"]})), {"log": []})
@@ -841,19 +438,6 @@ def test_a_run_that_has_begun_is_traced_to_its_end(spans):
         uninstrument()
         list(parts)
     assert spans.path(spans["own b"]) == ["run g", "superstep", "task b", "own b"]
-
-
-def test_logs_alone_make_no_spans(door, caplog):
-    caplog.set_level(logging.DEBUG, "pregel")
-    assert TRACING.tracer is None
-    seen = []
-
-    def node(state):
-        seen.append(trace.get_current_span())
-        return {"log": []}
-
-    door.invoke(graph_of(("a", node)), {"log": []})
-    assert seen == [trace.INVALID_SPAN]
 
 
 PROGRAM = """

@@ -53,6 +53,7 @@ RETRIED = [
     foreign("openai", "RateLimitError", status_code=429), foreign("openai", "InternalServerError", status_code=500),
     foreign("aiohttp", "ClientResponseError", status=502), http_error(503),
     urllib.error.URLError(ConnectionRefusedError()),
+    foreign("mine", "UnavailableError", ConnectionError, code=14),  # a number that is no status says nothing
     ExceptionGroup("two", [ConnectionError(), ExceptionGroup("one", [TimeoutError()])]),
 ]  # fmt: skip
 

@@ -3,6 +3,8 @@
 import asyncio
 import operator
 import pickle
+import sys
+from contextvars import Context
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
@@ -10,8 +12,9 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 
-import pregel.crossing
 from pregel.channels.base import MISSING, Overwrite
 from pregel.config import get_config, get_store, get_stream_writer
 from pregel.errors import (
@@ -23,7 +26,9 @@ from pregel.errors import (
     OutsideTaskError,
 )
 from pregel.graph import START, StateGraph
-from pregel.remote import FORMAT, returned, sent, work
+from pregel.remote import returned, sent
+from pregel.remotecall import FORMAT
+from pregel.remotework import work
 from pregel.reporter import Emit, Speech, Told
 from pregel.runtime import FRAME, Run, Runtime, get_runtime, interrupt, message_writer
 from pregel.store.memory import InMemoryStore
@@ -310,7 +315,7 @@ def test_a_result_that_cannot_come_back_is_named(node, path):
 
 
 def test_without_cloudpickle_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cloudpickle", None)
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'pregel\[process\]'"):
         call(lambda state: {})
 
@@ -340,7 +345,7 @@ def test_a_call_that_the_worker_cannot_read_says_so():
         call(lambda state: {}, {"thing": Unknown()})
 
 
-def test_a_result_that_cannot_be_read_at_home_says_so(monkeypatch):
+def test_a_result_that_cannot_be_read_at_home_says_so():
     crossing = Crossing(lambda state: {"thing": Unknown()})
     reply = work(crossing.send())
     with pytest.raises(NotSendableError, match=r"node 'a' returned, raised or wrote in a worker can't be read here"):
@@ -431,6 +436,52 @@ def test_a_graph_without_store_has_none_in_the_worker_either():
     assert call(lambda state, store=None: {"thing": store})["thing"] is None
     with pytest.raises(MissingStoreError, match="compiled without one"):
         call(lambda state, store: {})
+
+
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+
+def below(state):
+    found = trace.get_current_span().get_span_context()
+    return {"thing": (found.trace_id, found.span_id, found.is_remote)}
+
+
+@pytest.fixture
+def span():
+    """A span that is current."""
+    with TracerProvider().get_tracer("program").start_as_current_span("around") as made:
+        yield made.get_span_context()
+
+
+def test_the_current_span_crosses(span):
+    crossing = Crossing(below)
+    for node in (below, as_async(below)):
+        data = Crossing(node).send()
+        reply = Context().run(work, data)  # as in a process of its own
+        assert returned(reply, {}, crossing.frame) == {"thing": (span.trace_id, span.span_id, True)}
+    assert trace.get_current_span().get_span_context() == span
+
+
+def as_async(node):
+    async def anode(state):
+        return node(state)
+
+    return anode
+
+
+def test_a_program_that_does_not_trace_sends_no_span(span, monkeypatch):
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace")  # as if it had not been loaded
+    monkeypatch.setitem(sys.modules, "pregel.spans", None)  # it must not be asked
+    data = Crossing(below).send()
+    assert b"traceparent" not in data
+
+
+def test_a_worker_without_opentelemetry_runs_the_node_all_the_same(span, monkeypatch):
+    crossing = Crossing(lambda state: {"n": 1})
+    data = crossing.send()
+    assert b"traceparent" in data
+    monkeypatch.setitem(sys.modules, "pregel.spans", None)
+    assert returned(work(data), {}, crossing.frame) == {"n": 1}
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -559,6 +610,5 @@ def test_a_search_for_what_cannot_be_sent_ends():
     loop = []
     loop.append(loop)
     loop.append(Lock())
-    with pytest.raises(NotSendableError, match=r"given\['thing'\]"):
+    with pytest.raises(NotSendableError, match=r"given\['thing'\](\[0\])+ is "):
         call(lambda state: {}, {"thing": loop})
-    assert pregel.crossing.DEEPEST

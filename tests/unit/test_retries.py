@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Annotated, TypedDict
 
 import anyio
@@ -365,9 +366,7 @@ def test_what_a_failed_attempt_left_running_has_no_effect_any_more(door, clock):
 
     def node(state, runtime: Runtime):
         if runtime.attempt == 1:
-            import contextvars
-
-            threading.Thread(target=contextvars.copy_context().run, args=(left_behind, runtime)).start()
+            threading.Thread(target=copy_context().run, args=(left_behind, runtime)).start()
             raise ConnectionError
         go_on.set()
         ended.wait()
@@ -467,6 +466,17 @@ def test_an_executor_and_a_limit_are_kept_for_who_runs_the_node():
     assert (node.policy.executor, node.executor, node.max_concurrency) == (executor, "thread", 2)
 
 
+async def awaited(given):
+    return False
+
+
+class Awaited:
+    """Called like a function, and awaited."""
+
+    async def __call__(self, given):
+        return False
+
+
 @pytest.mark.parametrize(
     ("option", "words"),
     [
@@ -483,6 +493,12 @@ def test_an_executor_and_a_limit_are_kept_for_who_runs_the_node():
         ({"max_concurrency": 0}, "max_concurrency"),
         ({"cache_policy": 3}, "CachePolicy"),
         ({"cache_policy": CachePolicy(key_func="x")}, "key_func"),
+        ({"cache_policy": CachePolicy(key_func=awaited)}, "key_func of the cache policy of .* takes a sync function"),
+        ({"cache_policy": CachePolicy(key_func=Awaited())}, "takes a sync function"),
+        ({"retry_policy": RetryPolicy(retry_on=awaited)}, "retry_on of the retry policy of .* a sync function"),
+        ({"retry_policy": RetryPolicy(retry_on=Awaited())}, "a sync function"),
+        ({"retry_policy": RetryPolicy(jitter="no")}, "jitter"),
+        ({"retry_policy": RetryPolicy(jitter=None)}, "jitter"),
         ({"cache_policy": CachePolicy(ttl=0)}, "ttl"),
         ({"executor": "process"}, "executor"),
     ],
