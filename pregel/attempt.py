@@ -17,7 +17,7 @@ from pregel.errors import GraphInterrupt, InterruptSwallowedError
 from pregel.managed import managed_values
 from pregel.mutation import check_untouched, copied
 from pregel.routing import named, path_view, routed
-from pregel.runtime import FRAME, Run, runtime_of, store_of, unanswered
+from pregel.runtime import FRAME, Calls, Run, runtime_of, store_of, unanswered
 from pregel.task import Task, Writes, make
 from pregel.text import shortened
 from pregel.writes import interpret
@@ -64,49 +64,62 @@ async def attempt(  # noqa: C901, PLR0912, PLR0915 - one hot path: each branch w
     seen: dict[str, Any] | None = None
     copies: dict[str, Any] = {}
     asked: list[Any] = []
-    FRAME.set((task, run, count(), asked, values))
+    calls: list[Calls] = []
+    failure: Exception | None = None
+    FRAME.set((task, run, count(), asked, values, calls, prefer_async or offload is not None or node.needs_loop))
     is_input = node is network.start
     try:
-        if is_input:
-            writes = Writes(task.arg, node.targets)
-        else:
-            code = node.code
-            if task.arg is MISSING:
-                seen = node.view.read(values)
-                if node.view.managed:
-                    seen.update(managed_values(node.view.managed, task.step, run.last_step))
-                if network.debug:
-                    copies = {name: copied(value) for name, value in seen.items()}
-                    seen = dict(copies)
-                given = seen if node.view.build is None else node.view.present(seen, named(node.name, network))
+        try:
+            if is_input:
+                writes = Writes(task.arg, node.targets)
             else:
-                given = task.arg
-            if away is not None:
-                result = await away(code, given, filled(code, task, run, values))
-            elif code.acall is not None and (prefer_async or code.call is None):
-                acall = code.acall
-                result = await (acall(given, **filled(code, task, run, values)) if code.inject else acall(given))
-            elif offload is not None:
-                result = await offload(code.call, given, filled(code, task, run, values))
-            else:  # nothing to await: the common case of the sync driver
-                call: Callable[..., Any] = code.call  # type: ignore[assignment]
-                result = call(given, **filled(code, task, run, values)) if code.inject else call(given)
-            plain = plain_writes(result, network, node, given)
-            writes = interpret(result, network, task, given, run) if plain is None else plain
-            if run.keeps is not None and not asked:
-                run.keeps.append(result)
-            if network.debug and seen is not None:
-                real = {**values, **{name: seen[name] for name, _ in node.view.managed if name in seen}}
-                check_untouched(real, copies, seen, dict(writes.updates), named(node.name, network))
-        for branch in node.branches:
-            shown = path_view(task, seen, branch, writes, values, network, run.last_step)
-            code = branch.code
-            if code.acall is not None and (prefer_async or code.call is None):
-                choice = await code.acall(shown, **filled(code, task, run, values))
-            else:
-                path: Callable[..., Any] = code.call  # type: ignore[assignment]
-                choice = path(shown, **filled(code, task, run, values)) if code.inject else path(shown)
-            writes = routed(choice, branch, writes, task, network)
+                code = node.code
+                if task.arg is MISSING:
+                    seen = node.view.read(values)
+                    if node.view.managed:
+                        seen.update(managed_values(node.view.managed, task.step, run.last_step))
+                    if network.debug:
+                        copies = {name: copied(value) for name, value in seen.items()}
+                        seen = dict(copies)
+                    given = seen if node.view.build is None else node.view.present(seen, named(node.name, network))
+                else:
+                    given = task.arg
+                if away is not None:
+                    result = await away(code, given, filled(code, task, run, values))
+                elif code.acall is not None and (prefer_async or code.call is None):
+                    acall = code.acall
+                    result = await (acall(given, **filled(code, task, run, values)) if code.inject else acall(given))
+                elif offload is not None:
+                    result = await offload(code.call, given, filled(code, task, run, values))
+                else:  # nothing to await: the common case of the sync driver
+                    call: Callable[..., Any] = code.call  # type: ignore[assignment]
+                    result = call(given, **filled(code, task, run, values)) if code.inject else call(given)
+                if calls:
+                    await calls[0].settled(asked)
+                plain = plain_writes(result, network, node, given)
+                writes = interpret(result, network, task, given, run) if plain is None else plain
+                if run.keeps is not None and not asked:
+                    run.keeps.append(result)
+                if network.debug and seen is not None:
+                    real = {**values, **{name: seen[name] for name, _ in node.view.managed if name in seen}}
+                    check_untouched(real, copies, seen, dict(writes.updates), named(node.name, network))
+            for branch in node.branches:
+                shown = path_view(task, seen, branch, writes, values, network, run.last_step)
+                code = branch.code
+                if code.acall is not None and (prefer_async or code.call is None):
+                    choice = await code.acall(shown, **filled(code, task, run, values))
+                else:
+                    path: Callable[..., Any] = code.call  # type: ignore[assignment]
+                    choice = path(shown, **filled(code, task, run, values)) if code.inject else path(shown)
+                writes = routed(choice, branch, writes, task, network)
+            if calls:  # of conditional edges
+                await calls[0].settled(asked)
+        except BaseException as error:
+            failure = await calls[0].close(error, asked) if calls else None
+            if failure is None:
+                raise
+        if failure is not None:
+            raise failure  # noqa: TRY301 - handled below as what the code raises is
     except GraphInterrupt as pause:
         return paused(task, network, asked, [pause])
     except BaseExceptionGroup as group:  # what a task group of the node's own makes of several

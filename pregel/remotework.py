@@ -15,7 +15,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import count
 from platform import node as host_name
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from uuid import UUID, uuid5
 
 from pregel.attempt import filled
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pregel.runtime import Calls
 
 __all__ = ["work"]
+
+T = TypeVar("T")
 
 
 def work(sent_call: bytes) -> bytes:
@@ -96,16 +98,20 @@ def outcome(call: Call, what: str, here: str, asked: list[Any], said: list[Any])
         return packed(result, f"{what} can't give back from its worker: ", same), None
     except BaseException as error:  # noqa: BLE001 - an exit too belongs to the run
         for each in calls:
-            finish(each.close(error, asked))
+            error = finish(each.close(error, asked)) or error
         if isinstance(error, asyncio.CancelledError):
             error = NodeCancelledError(f"{what} ended as cancelled in {here}, and nobody cancelled it")
         return None, portable(error, what, here)
 
 
-def finish(waiting: Coroutine[Any, Any, None]) -> None:
+def finish(waiting: Coroutine[Any, Any, T]) -> T:
     """Wait for what the code has begun beside itself: nothing is awaited, since the frame says so."""
-    with suppress(StopIteration):
+    try:
         waiting.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("calls of a worker were awaited")  # pragma: no cover - see above
 
 
 def run_of(call: Call, what: str, said: list[Any]) -> Run:

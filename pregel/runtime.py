@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from pregel.channels.base import MISSING
 from pregel.errors import (
@@ -21,7 +21,7 @@ from pregel.text import shortened
 from pregel.types import START, Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pregel.control import RunControl
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FRAME",
     "AttemptToken",
+    "Calls",
     "Frame",
     "Quiet",
     "Run",
@@ -97,6 +98,8 @@ class Runtime(Generic[ContextT]):
         """
         if self.beat is not None:
             self.beat()
+        elif self.token is not None:
+            self.token.check()
 
 
 def ignore(payload: Any) -> None:
@@ -233,6 +236,32 @@ class AttemptToken(Token):
             return call() if around is None else around.within(call)
 
 
+class Calls(Protocol):
+    """What a task has started beside its own code, and must not outlive it."""
+
+    def settled(self, asked: list[Any]) -> Coroutine[Any, Any, None]:
+        """Wait for all; nothing is awaited where the task is not.
+
+        Args:
+            asked: What the task asks, as in its frame: what they ask gets its place there.
+
+        Raises:
+            Exception: What one of them failed with whose result nobody has asked for.
+            GraphInterrupt: The same, of one that waits for an answer.
+        """
+
+    def close(self, error: BaseException, asked: list[Any]) -> Coroutine[Any, Any, Exception | None]:
+        """Wait for all before what the task raised goes on; cancel them before if it was left.
+
+        Args:
+            error: What the task raised.
+            asked: See `settled`.
+
+        Returns:
+            What the task has failed with in the place of that; None for nothing else.
+        """
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """What all tasks of one run share; made at the door and handed down explicitly."""
@@ -287,6 +316,10 @@ class Run:
     failure: NodeError | None = None
     #: Is told of supersteps and tasks: a `pregel.watch.Watch`, of which the core knows nothing; None for most runs.
     watch: Any = None
+    #: Whether the results of calls that tasks make are told as updates, as they come.
+    tells_calls: bool = False
+    #: For a call that a task has made: its labels below the namespace, which graphs inside it have in theirs.
+    calls: tuple[str, ...] = ()
 
     def task_id(self, task: Task) -> str:
         """Return a task's id with the path to its run: unique in the outermost run."""
@@ -294,10 +327,17 @@ class Run:
 
 
 #: The task that runs the current code, its run, the numbers of the runs that it holds, what it has asked (None for a
-#: question that is answered, one that is not, and a tuple of what a run inside it waits for), and the state of the last
-#: barrier, which is only read. A bare tuple: each task makes one.
+#: question that is answered, one that is not, and a tuple of what a run inside it waits for), the state of the last
+#: barrier, which is only read, the calls that it has made beside its own code (none, or one `Calls`), and whether it is
+#: awaited. A bare tuple: each task makes one.
 Frame = tuple[
-    "Task", Run, "Iterator[int]", "list[Interrupt | tuple[Interrupt | Breakpoint, ...] | None]", "dict[str, Any]"
+    "Task",
+    Run,
+    "Iterator[int]",
+    "list[Interrupt | tuple[Interrupt | Breakpoint, ...] | None]",
+    "dict[str, Any]",
+    "list[Calls]",
+    bool,
 ]
 
 #: Set in the context of each task, and nowhere else.
@@ -327,11 +367,11 @@ def numbered(call: Callable[[], Any]) -> Callable[[], Any]:
     frame = FRAME.get(None)
     if frame is None:
         return call
-    task, run, numbers, asked, values = frame
+    task, run, numbers, *rest = frame
     mine = iter((next(numbers),))
 
     def held() -> Any:
-        FRAME.set((task, run, mine, asked, values))
+        FRAME.set((task, run, mine, *rest))  # type: ignore[arg-type]  # one of each
         return call()
 
     return held
@@ -376,7 +416,7 @@ def get_runtime() -> Runtime[Any]:
     Raises:
         OutsideTaskError: None does.
     """
-    task, run, *_, values = current_frame()
+    task, run, _, _, values, *_ = current_frame()
     return runtime_of(task, run, values)
 
 
@@ -421,7 +461,7 @@ def interrupt(value: Any, response_schema: Any = None) -> Any:
         MissingCheckpointerError: The graph runs without a checkpointer, so nothing could wait for the answer.
         OutsideTaskError: No task runs this code.
     """
-    task, run, _, asked, _ = current_frame()
+    task, run, _, asked, *_ = current_frame()
     run.token.check()
     if run.answers is None:
         raise MissingCheckpointerError(

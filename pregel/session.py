@@ -74,6 +74,8 @@ class Session:
         journal: Where the run is a node of another graph, and so can send commands to it: the fields whose updates
             are written down.
         control: Asks the run to stop.
+        label: Its name inside the task, where that does not go by number: a call of that task, whose parts are the
+            task's own, and whose result stays until the superstep is over.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Session:
         tells: bool = True,
         journal: Collection[str] | None = None,
         control: RunControl | None = None,
+        label: str | None = None,
     ) -> None:
         self.network = network
         self.options = options
@@ -117,9 +120,12 @@ class Session:
             limited=limits.slots is not None or network.limited,
         )
         if around is not None:
+            if self.run.limited:  # before the check, or an attempt that is given up just now would not hear of it
+                for token in self.run.token.attempts():
+                    token.after(limits.close)
             around[1].token.check()
-            self.enter(around, tells=tells)
-            modes = self.run.nested_modes if tells else modes
+            self.enter(around, label, tells=tells)
+            modes = () if label is not None else self.run.nested_modes if tells else modes
         if self.offers:
             self.run = replace(self.run, config=for_tasks(options.config))
         speech: Speech | None = None
@@ -247,8 +253,13 @@ class Session:
         opening = self.opening(claim, namespace, around=around)
         opening.answers = dict(outer.answers or {})
         earlier = claim.remembered.get(namespace)
+        if self.is_call and claim.keeps_until_end:
+            earlier = claim.call(namespace, opening.recorder)
         if earlier is None:
             commands = opening.enter(updates, self.owner, remembers=remembers)
+        elif self.is_call:
+            self.recorder = earlier
+            commands = earlier.again(self.machine, around)
         else:
             self.recorder = earlier
             commands = earlier.go_on(self.machine, updates, around, self.owner)
@@ -297,19 +308,29 @@ class Session:
         address = Address(recorder.claim.thread_id, None, recorder.namespace)
         return address.config(recorder.claim.branch, step)
 
-    def enter(self, around: Frame, *, tells: bool) -> None:
+    def enter(self, around: Frame, label: str | None, *, tells: bool) -> None:
         """Let the run take place inside a task of another one: its ids, and if it tells its parts, are that run's."""
         task, outer, numbers, *_ = around
-        number = next(numbers)
         name = task.id.rpartition(":")[2]
+        number = label or next(numbers)
         self.label = f"{name}:{task.id}" + (f":{number}" if number else "")
         self.label_remembered = name + (f":{number}" if number else "")
+        self.is_call = label is not None
+        changes: dict[str, Any] = {}
         if outer.beat is not None:
-            self.run = replace(self.run, beat=outer.beat, writer=Quiet(outer.beat))
+            changes = {"beat": outer.beat, "writer": Quiet(outer.beat)}
         if self.place == "root":
+            self.run = replace(self.run, **changes)
             return
         label = self.label
         self.owner = f"{outer.task_id(task)}|{label}"
+        path = (*outer.calls, label)
+        if self.is_call:
+            changes.update(namespace=outer.namespace, calls=path, speech=outer.speech, tells_calls=outer.tells_calls)
+        elif tells:
+            changes["namespace"] = (*outer.namespace, *path)
+        if tells:
+            changes["nested_modes"] = outer.nested_modes
         self.run = replace(
             self.run,
             path=(*outer.path, label),
@@ -318,9 +339,8 @@ class Session:
             is_outermost=False,
             thread=outer.thread,
             store=self.run.store if self.run.store is not None else outer.store,
+            **changes,
         )
-        if tells:
-            self.run = replace(self.run, namespace=(*outer.namespace, label), nested_modes=outer.nested_modes)
 
     def connect(self, publish: Callable[[Emit], None], *, custom: bool) -> None:
         """Say where the parts go that nodes write, and those of graphs inside this one."""
@@ -336,6 +356,11 @@ class Session:
             config = listened(config, publish, speech)
         writer = write if custom else self.run.writer
         self.run = replace(self.run, publish=publish, writer=writer, config=config)
+
+    def tell_calls(self) -> None:
+        """Tell the reader of updates of each call that a task makes, as soon as it has its result."""
+        self.reads = True
+        self.run = replace(self.run, tells_calls=True)
 
     def while_heard(self, publish: Callable[[Emit], None]) -> Callable[[Emit], None]:
         """Return what takes parts and, once the run was left, stops sync code that tells the next piece of a message.
@@ -419,7 +444,7 @@ class Session:
         elif self.recorder is not None:
             recorder, claim = self.recorder, self.recorder.claim
             claim.busy.discard(recorder.namespace)
-            if self.place == "child" and self.machine.ended_well and recorder.head is None:
+            if self.place == "child" and self.machine.ended_well and recorder.head is None and not self.is_call:
                 recorder.discard()
             elif self.place == "remembers" and recorder.latest is not None:
                 claim.remembered[recorder.namespace] = recorder
@@ -432,7 +457,7 @@ class Session:
             return
         claim = recorder.claim
         claim.busy.discard(recorder.namespace)
-        if claim.remembered.get(recorder.namespace) is not recorder:
+        if claim.remembered.get(recorder.namespace) is not recorder and not (self.is_call and recorder.ended):
             recorder.discard()
 
     async def aclose(self) -> None:

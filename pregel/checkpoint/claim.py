@@ -61,6 +61,9 @@ class Claim:
         self.pending: dict[Recorder, None] = {}
         # What such a run goes on from where a graph inside it has a history of its own, by namespace.
         self.remembered: dict[tuple[str, ...], Any] = {}
+        # The same of the calls that the tasks of open supersteps have made, by the namespace of the graph that those
+        # are of: an attempt that follows one that failed finds what was done.
+        self.calls: dict[tuple[str, ...], dict[tuple[str, ...], Recorder]] = {}
         # What opens the branch of a run that begins at an old checkpoint, until that is written.
         self.opening: list[Write] = []
         self.opens = Lock()
@@ -83,6 +86,20 @@ class Claim:
         self.seqs = count(last_seq + 1)
         keeper.keep(self.saver, self.thread_id, self.lease.token, self.saver.lease_seconds)
         return None
+
+    def call(self, namespace: tuple[str, ...], recorder: Recorder) -> Recorder | None:
+        """Take the recorder of a call that a task makes; return that of the same call if it has ended before."""
+        made = self.calls.setdefault(namespace[:-1], {})
+        earlier = made.get(namespace)
+        if earlier is not None and earlier.ended:
+            return earlier
+        made[namespace] = recorder
+        return None
+
+    def forget_calls(self, namespace: tuple[str, ...]) -> None:
+        """Forget the calls of a superstep that is over: what they came to is in what it changed."""
+        for recorder in self.calls.pop(namespace, {}).values():
+            self.pending.pop(recorder, None)
 
     def refused(self, holder: Lease) -> ThreadBusyError:
         """Return the error of a thread that another run holds."""

@@ -93,20 +93,20 @@ def same(old: list[Any], new: list[Any], limit: int, given: Collection[int]) -> 
     return next(compress(range(limit), unlike), limit)
 
 
-def kept(given: Collection[int], old: Any, new: Any) -> bool:
-    """Return whether a part is what it was: the same object, and one that nobody gave back."""
-    return old is new and id(old) not in given
-
-
 def dict_difference(old: dict[Any, Any], new: dict[Any, Any], given: Collection[int]) -> Patch | None:
     """Return what turns one dict into another, its order included."""
     missing = object()
-    changed = {key: value for key, value in new.items() if not kept(given, old.get(key, missing), value)}
+    in_place = list(old) == list(new)  # the same keys in one order, as where values were set: nothing is looked up
+    before = old.values() if in_place else [old.get(key, missing) for key in new]
+    unlike = map(is_not, before, new.values())
+    if given:
+        unlike = map(or_, unlike, map(given.__contains__, map(id, new.values())))
+    changed = dict(compress(new.items(), unlike))
     if 2 * len(changed) > len(new):
         return None
-    gone = [key for key in old if key not in new]
+    gone = [] if in_place else [key for key in old if key not in new]
     patch = Patch(KEYS, (), (changed, gone))
-    return patch if list(apply(old, patch)) == list(new) else None
+    return patch if in_place or list(apply(old, patch)) == list(new) else None
 
 
 def apply(old: Any, patch: Patch) -> Any:

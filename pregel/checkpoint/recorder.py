@@ -366,6 +366,8 @@ class Recorder:
             command = command._replace(journal=journal, dropped=command.dropped or earlier.dropped)
         if command.source == "input":
             self.origin = command.step
+        else:
+            self.claim.forget_calls(self.namespace)
         for name, value in command.changed.items():
             self.stored_values.setdefault(name, command.before.get(name, MISSING))
             self.final_values[name] = value
@@ -412,6 +414,25 @@ class Recorder:
         self.around, self.owner, self.live = around, owner, lambda: machine.values
         return machine.start(updates)
 
+    @property
+    def ended(self) -> bool:
+        """Whether a run that writes at its end has come to an end here."""
+        return self.latest is not None and self.latest.ends
+
+    def again(self, machine: Superstep, around: Recorder) -> tuple[Command, ...]:
+        """Come to the same end once more.
+
+        Args:
+            machine: Where that is found.
+            around: The recorder of the graph whose task makes the call.
+        """
+        latest: CommitBarrier = self.latest  # type: ignore[assignment]  # it has ended
+        values = dict(self.live())
+        self.around, self.live = around, lambda: values
+        machine.inside = True
+        machine.load(values, latest.step, latest.standing)
+        return machine.resume({})
+
     def discard(self) -> None:
         """Forget what a run that writes at its end would write: what it came to is in the hands of the graph around."""
         self.claim.pending.pop(self, None)
@@ -428,6 +449,7 @@ class AttemptRecorder:
     def __init__(self, recorder: Recorder, attempt: AttemptToken) -> None:
         self.recorder = recorder
         self.attempt = attempt
+        self.live = recorder.live
         self.claim = recorder.claim
         self.namespace = recorder.namespace
         self.blocking = recorder.blocking
@@ -445,7 +467,7 @@ class AttemptRecorder:
         recorder = self.recorder
         recorder.commit(command)
         if recorder.claim.keeps_until_end:  # the values of the run may go on changing when the attempt is given up
-            values = dict(recorder.live())
+            values = dict(self.live())
             recorder.live = lambda: values
 
     def commit_all(self, commands: Sequence[CommitTask | DropTasks]) -> None:

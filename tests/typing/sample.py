@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, TypedDict, assert_type
 
 from pregel import END, START, Command, OmitFromInput, Pregel, Runtime, Send, StateGraph
 from pregel.graph import CompiledStateGraph
-from pregel.types import StreamWriter
+from pregel.graph.functional import EntryPoint, TaskFuture, arecorded, entrypoint, recorded, task
+from pregel.types import RetryPolicy, StreamWriter
 
 
 class State(TypedDict, total=False):
@@ -58,3 +59,49 @@ async def main() -> None:
     assert_type(await graph.ainvoke({"n": 1}), dict[str, Any])
     async for each in graph.astream({"n": 1}, version="v2", subgraphs=True):
         assert each["type"]
+
+
+@task
+def sync_task(number: int, *, times: int = 1) -> str:
+    return str(number * times)
+
+
+@task
+async def async_task(text: str) -> bytes:
+    return text.encode()
+
+
+@task(name="other", retry_policy=RetryPolicy())
+def with_options(number: int) -> float:
+    return number / 2
+
+
+@task(timeout=5)
+async def async_with_options(number: int) -> list[int]:
+    return [number]
+
+
+@entrypoint()
+def entry(number: int, *, previous: int | None = None) -> int:
+    assert_type(sync_task(number, times=2), TaskFuture[str])
+    assert_type(async_task("a"), TaskFuture[bytes])
+    assert_type(with_options(1), TaskFuture[float])
+    assert_type(async_with_options(1), TaskFuture[list[int]])
+    assert_type(sync_task(1).result(), str)
+    assert_type(recorded("a", lambda: number), int)
+    return len(sync_task(1).result())
+
+
+async def awaits() -> None:
+    assert_type(await async_task("a"), bytes)
+    assert_type(await sync_task(1), str)
+
+    async def make() -> int:
+        return 1
+
+    assert_type(await arecorded("a", make), int)
+
+
+assert_type(entry, EntryPoint)
+final = entrypoint.final(value="a", save=1)
+assert_type(final.save, int)
