@@ -19,6 +19,7 @@ from benchmarks.workloads import (
     send,
     stream,
     wide,
+    workflow,
 )
 
 WORKLOADS: dict[str, Workload] = {
@@ -32,6 +33,7 @@ WORKLOADS: dict[str, Workload] = {
         fanout,
         send,
         wide,
+        workflow,
         ck_mem,
         ck_sqlite,
         grow,

@@ -1,0 +1,404 @@
+"""`Runner`: runs a workflow in sessions, and yields its events as its supersteps are committed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import uuid4
+
+from pregel.channels.base import MISSING, Overwrite
+from pregel.channels.keyed import DELETE
+from pregel.errors import (
+    CheckpointNotFoundError,
+    InvalidConfigError,
+    InvalidInputError,
+    InvalidResumeError,
+    ThreadBusyError,
+)
+from pregel.graph.workflow.errors import SessionNotFoundError
+from pregel.graph.workflow.event import NO_OUTPUT, USER, Event, StoredEvent, shown
+from pregel.graph.workflow.incoming import INPUT
+from pregel.graph.workflow.sessions import EVENTS, VERSIONS, Sessions, branch_of
+from pregel.graph.workflow.shared import Log, settled
+from pregel.graph.workflow.state import STATE
+from pregel.runtime import FRAME
+from pregel.text import told
+from pregel.types import Command
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator, Sequence
+
+    from pregel.graph.workflow.sessions import Head, Thread
+    from pregel.graph.workflow.workflow import Workflow
+    from pregel.types import Interrupt, Migration
+
+__all__ = ["AsyncEvents", "Events", "Runner"]
+
+MODES: Final = ("checkpoints", "custom")
+#: Errors of runs that have not begun.
+REFUSED: Final = (ThreadBusyError, InvalidInputError, InvalidConfigError)
+
+
+class Events(Iterator[Event]):
+    """The events of a run: to read them is to run it. It ends with the error of a run that fails.
+
+    Args:
+        session_id: The session: that of the run, or a new one where it was given none.
+        made: Makes the events.
+    """
+
+    def __init__(self, session_id: str, made: Generator[Event, None, None]) -> None:
+        self.session_id = session_id
+        self._made = made
+
+    def __next__(self) -> Event:
+        return next(self._made)
+
+    def close(self) -> None:
+        """Leave the run: it is cancelled. What it has committed stays."""
+        self._made.close()
+
+
+class AsyncEvents(AsyncIterator[Event]):
+    """The events of a run on asyncio or trio; see `Events`."""
+
+    def __init__(self, session_id: str, made: AsyncGenerator[Event, None]) -> None:
+        self.session_id = session_id
+        self._made = made
+
+    async def __anext__(self) -> Event:
+        return await anext(self._made)
+
+    async def aclose(self) -> None:
+        """Leave the run: it is cancelled, and its end is waited for. What it has committed stays."""
+        await self._made.aclose()
+
+
+class Plan(NamedTuple):
+    """What a run begins with."""
+
+    #: The input of the graph.
+    given: Any
+    config: dict[str, Any]
+    #: The versions of the shared keys.
+    versions: Mapping[str, int]
+    #: The checkpoint that it goes on from, and how many events stand there.
+    checkpoint: str | None
+    seen: int
+
+
+class Follower:
+    """Follows one run: tells events when the superstep is committed that they belong to.
+
+    Args:
+        thread: The session's thread.
+        plan: What the run begins with.
+    """
+
+    def __init__(self, thread: Thread, plan: Plan) -> None:
+        self.thread = thread
+        self.plan = plan
+        self.events: Sequence[StoredEvent] = ()
+        self.branch: int | None = None
+        self.seen = plan.seen
+        #: Whether something was due when a superstep was last committed.
+        self.is_due = False
+        #: What attempts have failed with, as their events say it.
+        self.failed: set[tuple[str | None, str | None]] = set()
+
+    def take(self, part: Mapping[str, Any]) -> list[Event]:
+        """Return the events that a part of the stream brings."""
+        data = part["data"]
+        if part["type"] == "custom":
+            event = data if isinstance(data, Event) else Event(content=data, partial=True, step=part["step"])
+            if event.error_code is not None:
+                self.failed.add((event.error_code, event.error_message))
+            return [event]
+        if self.branch is None:
+            self.branch = branch_of(data["config"])
+            before = data["parent_config"]
+            if before is not None and before["configurable"]["checkpoint_id"] != self.plan.checkpoint:
+                head = self.thread.head(before)  # another run was faster, and what it told is not ours to tell
+                self.seen = 0 if head is None else len(head.events)
+        self.events = data["values"].get(EVENTS) or []
+        self.is_due = bool(data["next"])
+        new = [
+            shown(event, number)
+            for number, event in enumerate(self.events[self.seen :], self.seen + 1)
+            if event.path  # the user knows what he has said
+        ]
+        self.seen = len(self.events)
+        return new
+
+    def failures(self, error: Exception) -> Iterator[Event]:
+        """Yield the events that say what the run ended with, where attempts have not told them. They have no state."""
+        if isinstance(error, ExceptionGroup):
+            for each in error.exceptions:
+                yield from self.failures(each)
+        elif not isinstance(error, REFUSED):
+            code = type(error).__name__
+            message = told(error).removeprefix(f"{code}: ")
+            if (code, message) not in self.failed:
+                yield Event(author=self.thread.app.graph.name, partial=True, error_code=code, error_message=message)
+
+    def finish(self) -> list[Event]:
+        """Publish what the run has changed, and return what it asks if it is paused."""
+        self.publish()
+        head = self.thread.head() if self.is_due or self.branch is None else None
+        return [] if head is None else [request_event(each, self.thread.app.graph.name) for each in head.requests]
+
+    def publish(self) -> None:
+        """Publish what the run has changed, as far as it was committed.
+
+        Raises:
+            ScopeConflictError: Another session has changed a key since the run began.
+        """
+        if self.branch is not None:
+            log = Log(self.events, self.branch, partial(self.thread.inherited, self.branch))
+            self.thread.publish(log, self.plan.versions)
+
+    def publish_after(self, error: BaseException) -> None:
+        """Do so for a run that ends with an error, which goes on; a second one becomes a note of it."""
+        try:
+            self.publish()
+        except Exception as second:  # noqa: BLE001 - whatever it is, it must not hide the first one
+            error.add_note(f"and when the run's shared keys were published: {told(second)}")
+
+
+class Runner:
+    """Runs a workflow in sessions.
+
+    Args:
+        workflow: The workflow.
+        app_name: Under which sessions, and what users and the app share, are kept.
+        sessions: Where; in memory if left out.
+        migrations: What has become of versions of the workflow that sessions are stored by; see `Workflow.compile`.
+
+    Raises:
+        InvalidIdError: The app's name can't be one.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        app_name: str = "app",
+        sessions: Sessions | None = None,
+        *,
+        migrations: Migration | Sequence[Migration] = (),
+    ) -> None:
+        self.workflow = workflow
+        self.app_name = app_name
+        self.sessions = Sessions() if sessions is None else sessions
+        self.graph = workflow.compile(
+            checkpointer=self.sessions.checkpointer, store=self.sessions.store, migrations=migrations
+        )
+        self._app = self.sessions.join(app_name, self.graph, workflow.state_schema)
+
+    def run(self, input: Any, user_id: str = "user", session_id: str | None = None) -> Events:  # noqa: A002 - ADK's word
+        """Run the workflow once in a session.
+
+        Args:
+            input: The `node_input` of its first nodes. Where the session's run is paused, the reply to what it asks,
+                or a mapping of replies by `interrupt_id`; None goes on with a run that failed or was killed.
+            user_id: Whose session.
+            session_id: The session, a new one if there is none of this name; None for a new one with a name of its
+                own.
+
+        Returns:
+            The events in the order of the supersteps, and in each in the order in which its nodes were declared. They
+            come while the run goes on: partial events at once, the others when their superstep is committed.
+
+        Raises:
+            InvalidIdError: A name can't be one.
+            Exception: While the events are read: what a run raises, behind an event with `error_code`.
+                `ThreadBusyError` where the session has a run. `ScopeConflictError`, at the end, where another session
+                has changed a `user:` or `app:` key that the run has written.
+        """
+        thread = self._thread(user_id, session_id)
+        return Events(thread.name.session, self._events(thread, input))
+
+    def arun(self, input: Any, user_id: str = "user", session_id: str | None = None) -> AsyncEvents:  # noqa: A002 - as above
+        """Run the workflow once in a session, on asyncio or trio; see `run`."""
+        thread = self._thread(user_id, session_id)
+        return AsyncEvents(thread.name.session, self._aevents(thread, input))
+
+    def rewind(self, session_id: str, sequence: int, user_id: str = "user") -> None:
+        """Let a session go on from where it stood when an event was the last one.
+
+        What came after it is left on another branch of the thread. What was published of it, `user:` and `app:` keys,
+        stays as it is.
+
+        Args:
+            session_id: The session.
+            sequence: The number of the event; where its superstep has told more, all of that goes.
+            user_id: Whose session.
+
+        Raises:
+            SessionNotFoundError: There is no such session.
+            CheckpointNotFoundError: It never stood there, or that was pruned.
+            ThreadBusyError: A run has the session.
+        """
+        thread = self._thread(user_id, session_id)
+        head = thread.settle()
+        if head is None:
+            raise SessionNotFoundError(f"user {user_id!r} has no session {session_id!r} to rewind")
+        found: Head | None = head
+        while found is not None and len(found.events) > sequence:
+            before = found.snapshot.parent_config
+            found = None if before is None else thread.head(before)
+        if found is None:
+            raise CheckpointNotFoundError(
+                f"session {session_id!r} never stood where event {sequence!r} was the last one: it has "
+                f"{len(head.events)} events, and the first is what it began with"
+            )
+        if found is not head:
+            branch = branch_of(self.graph.update_state(found.snapshot.config, None))
+            thread.shared.rewind(branch, len(found.events))
+
+    async def arewind(self, session_id: str, sequence: int, user_id: str = "user") -> None:
+        """Let a session go on from an earlier event, on asyncio or trio; see `rewind`."""
+        await self.sessions.off_loop(partial(self.rewind, session_id, sequence, user_id))
+
+    def _thread(self, user_id: str, session_id: str | None) -> Thread:
+        session_id = str(uuid4()) if session_id is None else session_id
+        return self.sessions.thread(self.app_name, user_id, session_id, self._app)
+
+    def _events(self, thread: Thread, given: Any) -> Generator[Event, None, None]:
+        """Run without an event loop."""
+        follower = self._begin(thread, given)
+        plan = follower.plan
+        try:
+            stream = self.graph.stream(plan.given, plan.config, stream_mode=MODES, version="v2")
+            with closing(stream) as parts:
+                for part in parts:
+                    yield from follower.take(part)
+        except BaseException as error:
+            follower.publish_after(error)
+            if isinstance(error, Exception):
+                yield from follower.failures(error)
+            raise
+        try:
+            asked = follower.finish()
+        except Exception as error:
+            yield from follower.failures(error)
+            raise
+        yield from asked
+
+    async def _aevents(self, thread: Thread, given: Any) -> AsyncGenerator[Event, None]:
+        """Run on the event loop at hand."""
+        off_loop = self.sessions.off_loop
+        follower: Follower = await off_loop(partial(self._begin, thread, given))
+        plan = follower.plan
+        try:
+            stream = self.graph.astream(plan.given, plan.config, stream_mode=MODES, version="v2")
+            async with aclosing(stream) as parts:
+                async for part in parts:
+                    for event in follower.take(part):
+                        yield event
+        except BaseException as error:
+            await off_loop(partial(follower.publish_after, error))
+            if isinstance(error, Exception):
+                for event in follower.failures(error):
+                    yield event
+            raise
+        try:
+            asked = await off_loop(follower.finish)
+        except Exception as error:
+            for event in follower.failures(error):
+                yield event
+            raise
+        for event in asked:
+            yield event
+
+    def _begin(self, thread: Thread, given: Any) -> Follower:
+        """Publish what a killed run has left behind, read what is shared, and say what the run begins with."""
+        frame = FRAME.get(None)
+        if frame is not None and frame[1].thread == thread.id:
+            raise ThreadBusyError(f"{self._where(thread)} is taken by the run that this very code is a part of")
+        head = thread.settle()
+        held = thread.held()
+        updates = thread.fresh(head, held)
+        versions = {key: each.version for key, each in held.items()}
+        seen = 0 if head is None else len(head.events)
+        checkpoint = None if head is None else head.snapshot.config["configurable"]["checkpoint_id"]
+        config = {**thread.config, "metadata": {VERSIONS: versions}}
+        return Follower(thread, Plan(self._given(thread, head, given, updates), config, versions, checkpoint, seen))
+
+    def _given(self, thread: Thread, head: Head | None, given: Any, updates: dict[str, Any]) -> Any:
+        """Return the input of the graph.
+
+        Raises:
+            InvalidInputError: There is nothing to go on with.
+            InvalidResumeError: A bare reply, and several things are asked.
+        """
+        if isinstance(given, Command):
+            if head is None or given.resume is MISSING or given.update is not None or given.goto:
+                raise InvalidInputError(
+                    f"{self._where(thread)} takes an input, replies, or Command(resume=...) where it is paused, not "
+                    f"{given!r}"
+                )
+            return self._steered(replies(given.resume, head), head, updates)
+        if given is None:
+            if head is None or not head.next:
+                raise InvalidInputError(f"{self._where(thread)} has nothing to go on with: give an input, not None")
+            return self._steered(MISSING, head, updates) if updates else None
+        if head is not None and head.requests:
+            return self._steered(replies(given, head), head, updates)
+        return {INPUT: given, STATE: updates}
+
+    def _where(self, thread: Thread) -> str:
+        name = thread.name
+        return f"session {name.session!r} of user {name.user!r} of app {name.app!r}"
+
+    def _steered(self, resume: Any, head: Head, updates: Mapping[str, Any]) -> Command[Any]:
+        """Return what replies, and before that lets the session see what is shared now."""
+        said = StoredEvent(
+            USER,
+            "",
+            head.snapshot.metadata["step"] + 1,  # type: ignore[index]  # a head is stored
+            head.events[-1].turn if head.events else 1,
+            NO_OUTPUT,
+            {key: settled(update) for key, update in updates.items() if update is not DELETE},
+            tuple(key for key, update in updates.items() if update is DELETE),
+            tuple(key for key, update in updates.items() if type(update) is Overwrite),
+            content=None if resume is MISSING else resume,
+        )
+        return Command(resume=resume, update={**self._fields(updates), EVENTS: [said]})
+
+    def _fields(self, updates: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return updates of the state as those of the graph's fields."""
+        return updates if self.workflow.state_schema is not None else {STATE: updates} if updates else {}
+
+
+def replies(given: Any, head: Head) -> Any:
+    """Return replies by the ids of the questions; a bare one as it is.
+
+    Raises:
+        InvalidResumeError: Two questions have the `interrupt_id` that is replied to.
+    """
+    asked: dict[str, list[str]] = {}
+    for request in head.requests:
+        value = request.value
+        name = value.get("interrupt_id") if isinstance(value, Mapping) else None
+        asked.setdefault(request.id if name is None else name, []).append(request.id)
+    ids = {request.id for request in head.requests}
+    if not isinstance(given, Mapping) or not any(key in asked or key in ids for key in given):
+        return given
+    found: dict[Any, Any] = {}
+    for key, value in given.items():
+        names = [key] if key in ids else asked.get(key, [key])
+        if len(names) > 1:
+            raise InvalidResumeError(
+                f"{len(names)} questions have the interrupt_id {key!r}: reply by the ids {', '.join(map(repr, names))}"
+            )
+        found[names[0]] = value
+    return found
+
+
+def request_event(request: Interrupt, author: str) -> Event:
+    """Return the event that says what a paused run asks."""
+    value = request.value if isinstance(request.value, Mapping) else {"message": request.value}
+    content = {**value, "id": request.id, "response_schema": request.response_schema}
+    return Event(author=author, content=content)
