@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, closing
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
@@ -21,8 +23,9 @@ from pregel.graph.workflow.errors import SessionNotFoundError
 from pregel.graph.workflow.event import NO_OUTPUT, USER, Event, StoredEvent, shown
 from pregel.graph.workflow.incoming import INPUT
 from pregel.graph.workflow.sessions import EVENTS, VERSIONS, Sessions, branch_of
-from pregel.graph.workflow.shared import Log, settled
+from pregel.graph.workflow.shared import settled, shared_writes
 from pregel.graph.workflow.state import STATE
+from pregel.reporter import INTERRUPT
 from pregel.runtime import FRAME
 from pregel.text import told
 from pregel.types import Command
@@ -32,11 +35,12 @@ if TYPE_CHECKING:
 
     from pregel.graph.workflow.sessions import Head, Thread
     from pregel.graph.workflow.workflow import Workflow
+    from pregel.main import Pregel
     from pregel.types import Interrupt, Migration
 
 __all__ = ["AsyncEvents", "Events", "Runner"]
 
-MODES: Final = ("checkpoints", "custom")
+MODES: Final = ("values", "custom")
 #: Errors of runs that have not begun.
 REFUSED: Final = (ThreadBusyError, InvalidInputError, InvalidConfigError)
 
@@ -84,9 +88,6 @@ class Plan(NamedTuple):
     config: dict[str, Any]
     #: The versions of the shared keys.
     versions: Mapping[str, int]
-    #: The checkpoint that it goes on from, and how many events stand there.
-    checkpoint: str | None
-    seen: int
 
 
 class Follower:
@@ -100,11 +101,12 @@ class Follower:
     def __init__(self, thread: Thread, plan: Plan) -> None:
         self.thread = thread
         self.plan = plan
-        self.events: Sequence[StoredEvent] = ()
-        self.branch: int | None = None
-        self.seen = plan.seen
-        #: Whether something was due when a superstep was last committed.
-        self.is_due = False
+        #: All events of the session; None until the run has begun.
+        self.events: Sequence[StoredEvent] | None = None
+        #: How many there were when it began, and how many are told or need not be.
+        self.first = self.seen = 0
+        #: Whether the run is paused.
+        self.is_paused = False
         #: What attempts have failed with, as their events say it.
         self.failed: set[tuple[str | None, str | None]] = set()
 
@@ -116,20 +118,17 @@ class Follower:
             if event.error_code is not None:
                 self.failed.add((event.error_code, event.error_message))
             return [event]
-        if self.branch is None:
-            self.branch = branch_of(data["config"])
-            before = data["parent_config"]
-            if before is not None and before["configurable"]["checkpoint_id"] != self.plan.checkpoint:
-                head = self.thread.head(before)  # another run was faster, and what it told is not ours to tell
-                self.seen = 0 if head is None else len(head.events)
-        self.events = data["values"].get(EVENTS) or []
-        self.is_due = bool(data["next"])
+        events: Sequence[StoredEvent] = data.get(EVENTS) or []
+        self.is_paused = INTERRUPT in data
+        if self.events is None:  # what runs before this one have told, and what the user has said now
+            self.first = self.seen = len(events)
+        self.events = events
         new = [
             shown(event, number)
-            for number, event in enumerate(self.events[self.seen :], self.seen + 1)
+            for number, event in enumerate(events[self.seen :], self.seen + 1)
             if event.path  # the user knows what he has said
         ]
-        self.seen = len(self.events)
+        self.seen = len(events)
         return new
 
     def failures(self, error: Exception) -> Iterator[Event]:
@@ -146,7 +145,7 @@ class Follower:
     def finish(self) -> list[Event]:
         """Publish what the run has changed, and return what it asks if it is paused."""
         self.publish()
-        head = self.thread.head() if self.is_due or self.branch is None else None
+        head = self.thread.head() if self.is_paused else None
         return [] if head is None else [request_event(each, self.thread.app.graph.name) for each in head.requests]
 
     def publish(self) -> None:
@@ -155,9 +154,10 @@ class Follower:
         Raises:
             ScopeConflictError: Another session has changed a key since the run began.
         """
-        if self.branch is not None:
-            log = Log(self.events, self.branch, partial(self.thread.inherited, self.branch))
-            self.thread.publish(log, self.plan.versions)
+        if shared_writes((self.events or ())[self.first :]):
+            head = self.thread.head()
+            if head is not None:
+                self.thread.publish(self.thread.log(head), self.plan.versions)
 
     def publish_after(self, error: BaseException) -> None:
         """Do so for a run that ends with an error, which goes on; a second one becomes a note of it."""
@@ -194,6 +194,7 @@ class Runner:
         self.graph = workflow.compile(
             checkpointer=self.sessions.checkpointer, store=self.sessions.store, migrations=migrations
         )
+        self._telling = telling(self.graph)
         self._app = self.sessions.join(app_name, self.graph, workflow.state_schema)
 
     def run(self, input: Any, user_id: str = "user", session_id: str | None = None) -> Events:  # noqa: A002 - ADK's word
@@ -270,7 +271,7 @@ class Runner:
         follower = self._begin(thread, given)
         plan = follower.plan
         try:
-            stream = self.graph.stream(plan.given, plan.config, stream_mode=MODES, version="v2")
+            stream = self._telling.stream(plan.given, plan.config, stream_mode=MODES, version="v2")
             with closing(stream) as parts:
                 for part in parts:
                     yield from follower.take(part)
@@ -292,7 +293,7 @@ class Runner:
         follower: Follower = await off_loop(partial(self._begin, thread, given))
         plan = follower.plan
         try:
-            stream = self.graph.astream(plan.given, plan.config, stream_mode=MODES, version="v2")
+            stream = self._telling.astream(plan.given, plan.config, stream_mode=MODES, version="v2")
             async with aclosing(stream) as parts:
                 async for part in parts:
                     for event in follower.take(part):
@@ -321,10 +322,8 @@ class Runner:
         held = thread.held()
         updates = thread.fresh(head, held)
         versions = {key: each.version for key, each in held.items()}
-        seen = 0 if head is None else len(head.events)
-        checkpoint = None if head is None else head.snapshot.config["configurable"]["checkpoint_id"]
         config = {**thread.config, "metadata": {VERSIONS: versions}}
-        return Follower(thread, Plan(self._given(thread, head, given, updates), config, versions, checkpoint, seen))
+        return Follower(thread, Plan(self._given(thread, head, given, updates), config, versions))
 
     def _given(self, thread: Thread, head: Head | None, given: Any, updates: dict[str, Any]) -> Any:
         """Return the input of the graph.
@@ -370,6 +369,13 @@ class Runner:
     def _fields(self, updates: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return updates of the state as those of the graph's fields."""
         return updates if self.workflow.state_schema is not None else {STATE: updates} if updates else {}
+
+
+def telling(graph: Pregel[Any]) -> Pregel[Any]:
+    """Return the same graph, whose visible state is its events: what is told of a superstep costs what it has told."""
+    made = copy(graph)
+    made._network = replace(graph._network, outputs=(EVENTS,))  # noqa: SLF001 - this is a front door of the same package
+    return made
 
 
 def replies(given: Any, head: Head) -> Any:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pregel.graph.workflow.event import StoredEvent
     from pregel.store.base import BaseStore, Namespace
 
-__all__ = ["Held", "Log", "SessionName", "Shared", "settled"]
+__all__ = ["Held", "Log", "SessionName", "Shared", "settled", "shared_writes"]
 
 #: The first label of everything that workflows keep in a store.
 ROOT: Final = "workflow"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pregel.errors import InvalidIdError
+from pregel.errors import EncodeError, InvalidIdError
 from pregel.graph.flow import ContextKeyError, FlowContext, FlowRunError
 
 

@@ -451,7 +451,7 @@ BROKEN = {
     "the trace beside the trace": (("trace", "private", "@trace"), 1, "begin with one '@'"),
     "no rows": ((*ROWS[:2],), {"resources": []}, "'rows'"),
     "not one row": (ROWS, [], "has no rows"),
-    "a branch that ended and has no row": ((*ROWS, 0, "tasks"), {}, "'two' .* has finished, and its row is missing"),
+    "a branch that ended and has no row": ((*ROWS, 0, "tasks"), {}, "'b' .* has finished, and its row is missing"),
     "a row that is no base64": ((*ROWS, 0, "checkpoints", "2"), "?", "base64"),
     "a row that is no row": ((*ROWS, 0, "checkpoints", "2"), "AAAA", "no row of pregel's"),
     "no checkpoint": ((*ROWS, 0, "checkpoints"), {}, "has no checkpoint"),

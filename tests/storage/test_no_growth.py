@@ -84,7 +84,9 @@ def test_supersteps_leave_nothing_in_memory(durability, tmp_path):
         tracemalloc.stop()
     assert stored == (1 if durability == "exit" else STEPS + 1)
     (memory, objects, threads, files), (later, more, *rest) = seen[WARM], seen[STEPS - 2]
-    assert rest == [threads, files]
+    # Fewer there may be: an event loop of an earlier test gives up its idle threads when it likes.
+    assert rest[0] <= threads
+    assert rest[1] <= files
     # A run that is ahead of its writer holds what waits, a bounded number of commits: less than an object a superstep.
     assert more - objects < (STEPS - WARM) / 2
     assert later - memory < (STEPS - WARM) * 64
