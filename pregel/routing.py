@@ -66,7 +66,7 @@ def path_view(
         if wanted is not None and name not in wanted:
             continue
         if type(fields[name].channel) is LastValue and type(update) is not Overwrite:
-            base[name] = update  # two of them conflict at the barrier
+            base[name] = update  # two of them conflict at the barrier, unless a sibling overwrites them
         else:
             folded.append((name, update))
     if folded:

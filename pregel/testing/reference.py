@@ -125,11 +125,22 @@ def perform(graph: Graph, state: State, task: Task, given: Any) -> tuple[list[tu
         update = (part.update or {}) if isinstance(part, Command) else part
         updates += update.items() if isinstance(update, Mapping) else update
         targets += listed(part.goto) if isinstance(part, Command) else ()
+    plain = [field for field, new in updates if graph.fields[field].kind == "last" and not isinstance(new, Overwrite)]
     for branch in (branch for branch in graph.branches if branch.source == name):
-        own = applied(graph, state, updates, {field for field, _ in updates})  # nothing of siblings, nothing cleared
+        # Nothing of siblings, nothing cleared; of several plain values the last, for a sibling may overwrite them all.
+        latest = [(key, new) for n, (key, new) in enumerate(updates) if key not in plain or is_latest(updates, n)]
+        own = applied(graph, state, latest, {field for field, _ in updates})
         for answer in listed(branch.path(view(own, branch.reads))):
             targets.append(branch.path_map[answer] if branch.path_map and not isinstance(answer, Send) else answer)
     return updates, [target for target in targets if target != END]
+
+
+def is_latest(updates: list[tuple[str, Any]], number: int) -> bool:
+    """Return whether an update is an `Overwrite`, or the last one to its field that is none."""
+    key, new = updates[number]
+    return isinstance(new, Overwrite) or all(
+        key != other or isinstance(later, Overwrite) for other, later in updates[number + 1 :]
+    )
 
 
 def applied(graph: Graph, state: State, updates: list[tuple[str, Any]], names: Iterable[str]) -> State:

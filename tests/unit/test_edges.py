@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import pytest
 from pydantic import BaseModel
 
-from pregel import END, START, Command, Runtime, Send, StateGraph
+from pregel import END, START, Command, Overwrite, Runtime, Send, StateGraph
 from pregel.channels import EphemeralValue
 from pregel.errors import (
     GraphDefinitionError,
@@ -1218,3 +1218,20 @@ def test_a_path_that_reads_few_fields_does_not_see_the_updates_of_others(door):
     graph = builder.add_conditional_edges("a", path, [END]).compile()
     assert door.invoke(graph, {}) == {"count": 1, "other": 2}
     assert seen == [{"count": 1}]
+
+
+def test_a_path_sees_the_last_of_its_nodes_writes_to_a_field_that_a_sibling_overwrites(door):
+    class Written(TypedDict, total=False):
+        n: int
+
+    seen = []
+
+    def path(state: Written) -> str:
+        seen.append(state["n"])
+        return END
+
+    builder = StateGraph(Written)
+    builder.add_node("twice", lambda _: [{"n": 1}, {"n": 2}]).add_node("over", lambda _: {"n": Overwrite(3)})
+    builder.add_edge(START, "twice").add_edge(START, "over").add_conditional_edges("twice", path, [END])
+    assert door.invoke(builder.compile(), {"n": 0}) == {"n": 3}
+    assert seen == [2]
