@@ -417,7 +417,10 @@ def test_keys_are_written_and_deleted_one_by_one():
 @pytest.mark.parametrize("second", [{"b": 0, "a": 2}, {"a": DELETE}])
 def test_two_updates_of_one_key_are_an_error_that_names_it(second):
     value = {"a": 1}
-    with pytest.raises(ConcurrentUpdateError, match=r"^two updates of one superstep touch the key 'a'$"):
+    with pytest.raises(
+        ConcurrentUpdateError,
+        match=r"^two updates of one superstep touch the key 'a'\. Let each write a key of its own",
+    ):
         KeyedValue().apply(value, [{"a": 1}, second])
     assert value == {"a": 1}
 
