@@ -7,7 +7,7 @@ TREE   ?= .
 # The pure core, which is covered to the last branch.
 CORE := pregel/types.py,pregel/errors.py,pregel/node.py,pregel/network.py,pregel/task.py,pregel/runtime.py,$(\
 )pregel/writes.py,pregel/barrier.py,pregel/plan.py,pregel/superstep.py,pregel/commands.py,pregel/attempt.py,pregel/routing.py,pregel/managed.py,pregel/text.py,pregel/names.py,pregel/callables.py,pregel/mutation.py,pregel/door.py,$(\
-)pregel/config.py,pregel/control.py,pregel/lowlevel.py,pregel/ids.py,pregel/reporter.py,pregel/fingerprint.py,pregel/policy.py,pregel/transient.py
+)pregel/config.py,pregel/control.py,pregel/cancellation.py,pregel/interrupting.py,pregel/lowlevel.py,pregel/ids.py,pregel/reporter.py,pregel/fingerprint.py,pregel/policy.py,pregel/transient.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-ray test-all check format bench clean

@@ -81,8 +81,8 @@ def settled(key: Any, candidates: Sequence[Any]) -> Any:
         return replaced
     if len(candidates) > 1:
         raise ConcurrentUpdateError(
-            f"two updates of one superstep touch the key {key!r}. Let each write a key of its own, put them in different "
-            "supersteps, or declare the key as a field with a reducer"
+            f"two updates of one superstep touch the key {key!r}. Let each write a key of its own, put them in "
+            "different supersteps, or declare the key as a field with a reducer"
         )
     return candidates[0]
 

@@ -63,10 +63,10 @@ def deferred_order(nodes: Mapping[str, Node], start: Node) -> Mapping[str, Node]
     graph, anywhere = Reach(nodes, start).digraph()
     names = {node.name for node in deferred}
     everywhere = anywhere.union(*(nx.ancestors(graph, name) for name in anywhere))
-    passed = {name: place for place, name in enumerate(pass_order(graph))}
+    places = {name: place for place, name in enumerate(pass_order(graph))}
     ordered = dict(nodes)
     for node in deferred:
         before = frozenset(nx.ancestors(graph, node.name))
         before = before | everywhere if node.defer == "live" else before & names
-        ordered[node.name] = replace(node, defer_after=before - {node.name}, passed=passed[node.name])
+        ordered[node.name] = replace(node, defer_after=before - {node.name}, place_in_pass=places[node.name])
     return ordered

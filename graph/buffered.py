@@ -38,11 +38,41 @@ class Buffered(MutableMapping[str, Any]):
         Raises:
             KeyError: There is none; it says which keys are near.
         """
+        value = self._find(key)
+        if value is MISSING:
+            raise KeyError(f"{key!r}{nearest(key, self)}")
+        return value
+
+    def _find(self, key: str) -> Any:
+        """Return a value, or `MISSING` where there is none."""
         value = self._changed.get(key, MISSING) if self._changed else MISSING
         if value is MISSING:
             value = self._snapshot.get(key, MISSING)
-        if value is MISSING or value is DELETE:
-            raise KeyError(f"{key!r}{nearest(key, self)}")
+        return MISSING if value is DELETE else value
+
+    # What the mixin does by `__getitem__` would look for near keys each time there is none.
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or the default."""
+        value = self._find(key)
+        return default if value is MISSING else value
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return a value, after setting it to the default where there is none."""
+        if self._find(key) is MISSING:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Delete a key and return its value, or the default where there is none.
+
+        Raises:
+            KeyError: There is none, and no default.
+        """
+        if default and self._find(key) is MISSING:
+            return default[0]
+        value = self[key]
+        del self[key]
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:

@@ -15,21 +15,28 @@ if TYPE_CHECKING:
     from pregel.checkpoint.memory import InMemorySaver
     from pregel.checkpoint.sqlite import SqliteSaver
     from pregel.control import RunControl
+    from pregel.graph.functional.entry import entrypoint
+    from pregel.graph.functional.tasks import task
     from pregel.graph.messages import MessagesState, add_messages
     from pregel.graph.schema import OmitFromInput, OmitFromOutput, OmitFromSchema, PrivateStateAttr
     from pregel.graph.state import StateGraph
+    from pregel.interrupting import interrupt
     from pregel.lowlevel import NodeBuilder
     from pregel.main import Pregel
-    from pregel.runtime import Runtime, interrupt
-    from pregel.types import END, START, Command, Interrupt, Send
+    from pregel.runtime import Runtime
+    from pregel.store.memory import InMemoryStore
+    from pregel.store.sqlite import SqliteStore
+    from pregel.types import END, START, CachePolicy, Command, Interrupt, RetryPolicy, Send, TimeoutPolicy
 
 __version__ = "0.1.0"
 
 __all__ = [
     "END",
     "START",
+    "CachePolicy",
     "Command",
     "InMemorySaver",
+    "InMemoryStore",
     "Interrupt",
     "MessagesState",
     "NodeBuilder",
@@ -39,20 +46,27 @@ __all__ = [
     "Overwrite",
     "Pregel",
     "PrivateStateAttr",
+    "RetryPolicy",
     "RunControl",
     "Runtime",
     "Send",
     "SqliteSaver",
+    "SqliteStore",
     "StateGraph",
+    "TimeoutPolicy",
     "add_messages",
+    "entrypoint",
     "interrupt",
+    "task",
 ]
 
 _HOMES = {
     "END": "pregel.types",
     "START": "pregel.types",
+    "CachePolicy": "pregel.types",
     "Command": "pregel.types",
     "InMemorySaver": "pregel.checkpoint.memory",
+    "InMemoryStore": "pregel.store.memory",
     "Interrupt": "pregel.types",
     "MessagesState": "pregel.graph.messages",
     "NodeBuilder": "pregel.lowlevel",
@@ -62,13 +76,18 @@ _HOMES = {
     "Overwrite": "pregel.channels.base",
     "Pregel": "pregel.main",
     "PrivateStateAttr": "pregel.graph.schema",
+    "RetryPolicy": "pregel.types",
     "RunControl": "pregel.control",
     "Runtime": "pregel.runtime",
     "Send": "pregel.types",
     "SqliteSaver": "pregel.checkpoint.sqlite",
+    "SqliteStore": "pregel.store.sqlite",
     "StateGraph": "pregel.graph.state",
+    "TimeoutPolicy": "pregel.types",
     "add_messages": "pregel.graph.messages",
-    "interrupt": "pregel.runtime",
+    "entrypoint": "pregel.graph.functional.entry",
+    "interrupt": "pregel.interrupting",
+    "task": "pregel.graph.functional.tasks",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from pregel.channels.base import MISSING
 from pregel.commands import TaskDone, TaskFailed, TaskPaused
 from pregel.errors import GraphInterrupt, InterruptSwallowedError
+from pregel.interrupting import unanswered
 from pregel.managed import managed_values
 from pregel.mutation import check_untouched, copied
 from pregel.routing import named, path_view, routed
-from pregel.runtime import FRAME, Calls, Run, runtime_of, store_of, unanswered
+from pregel.runtime import FRAME, Calls, Run, runtime_of, store_of
 from pregel.task import Task, Writes, make
 from pregel.text import shortened
 from pregel.writes import interpret

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pregel.main import Pregel
     from pregel.runtime import Run
 
-__all__ = ["Child", "Giving"]
+__all__ = ["Child", "Giving", "options_inside"]
 
 #: How the updates that a child made to a field become updates of the field of that name around it: each of them in
 #: order, all of them merged by key, or the value they led to.
@@ -63,7 +63,7 @@ class Child:
         graph = self.graph
         session = watched(Session)(
             graph._network,  # noqa: SLF001 - a child is a graph run from inside
-            self.options(run),
+            options_inside(graph, run),
             context=graph._read_context(run.context),  # noqa: SLF001 - see above
             on_failure=graph._on_failure,  # noqa: SLF001 - see above
             persistence=graph._persistence,  # noqa: SLF001 - see above
@@ -75,14 +75,6 @@ class Child:
         else:
             session.start(graph._door.updates(given, session.run.new_id))  # noqa: SLF001 - see above
         return session
-
-    def options(self, run: Run) -> RunOptions:
-        """Return the options of a run of the child: those of the run around it, under those bound to the child."""
-        bound = self.graph._config  # noqa: SLF001 - see above
-        if bound is None:
-            return RunOptions(run.limit, run.max_concurrency, run.config)
-        outer = {**run.config, "recursion_limit": run.limit, "max_concurrency": run.max_concurrency}
-        return read_config(merged_config(outer, bound))
 
     def answer(self, session: Session) -> list[Command[Any]]:
         """Return what the child asks of the graph around it: its updates, then its commands to that graph."""
@@ -104,3 +96,12 @@ class Child:
                 yield name, {key: value for update in made for key, value in update.items()}
             elif final is not MISSING:
                 yield name, final
+
+
+def options_inside(graph: Pregel, run: Run) -> RunOptions:
+    """Return the options of a graph inside a task: those of the run of that, under those bound to the graph."""
+    bound = graph._config  # noqa: SLF001 - a graph run from inside
+    if bound is None:
+        return RunOptions(run.limit, run.max_concurrency, run.config)
+    outer = {**run.config, "recursion_limit": run.limit, "max_concurrency": run.max_concurrency}
+    return read_config(merged_config(outer, bound))

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from typing_extensions import TypeVar
 
 from pregel.config import merged_config, read_config, read_control, read_modes, read_on_failure, read_version
+from pregel.drivers.offloop import off_loop
 from pregel.errors import MissingCheckpointerError
 from pregel.lowlevel import compile_channels
 from pregel.observe import watched
 from pregel.persistence import UNSTORED, read_persistence
+from pregel.placing import results
 from pregel.reporter import Audience
 from pregel.runtime import FRAME, numbered
-from pregel.session import Session, off_loop, results
+from pregel.session import Session
 from pregel.stateful import Stateful
 from pregel.types import Command, StreamPart
 

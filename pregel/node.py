@@ -160,7 +160,7 @@ class Node:
     #: The nodes that can lead here and run first where they are due: for "live" all that can, else the deferred ones.
     defer_after: frozenset[str] = frozenset()
     #: The place of a deferred node in a pass through the graph, where a head of a cycle comes before the cycle.
-    passed: int = 0
+    place_in_pass: int = 0
     executor: ExecutorLike = "thread"
     #: The fields that its annotated result can update; None where it does not say.
     may_write: frozenset[str] | None = None

@@ -96,7 +96,7 @@ def plan(
             [*held.sends, *(send for send in sends if known[send.node].defer)],
         )
         busy = {*(node.name for node in ready), *(send.node for send in packets)}
-        free = turned(network, held, busy)
+        free = released(network, held, busy)
         ready.extend(known[name] for name in held.nodes if name in free)
         packets.extend(send for send in held.sends if send.node in free)
         held = Due(
@@ -149,7 +149,7 @@ def missing(join: Join, heard: Mapping[Join, frozenset[str]]) -> frozenset[str]:
     return join.channel.names - heard[join]
 
 
-def turned(network: Network, held: Due, busy: set[str]) -> set[str]:
+def released(network: Network, held: Due, busy: set[str]) -> set[str]:
     """Return the deferred nodes whose turn it is.
 
     One that is deferred "live" waits for what can lead to it; of those that lead to each other the one goes by which a
@@ -169,12 +169,12 @@ def turned(network: Network, held: Due, busy: set[str]) -> set[str]:
         return free
     free = {name for name in waiting if not known[name].defer_after & waiting}
     if not free and waiting:
-        foremost = [
+        heads = [
             name
             for name in waiting
             if all(name in known[other].defer_after for other in known[name].defer_after & waiting)
         ]
-        free = {min(foremost, key=lambda name: known[name].order)}
+        free = {min(heads, key=lambda name: known[name].order)}
     return free
 
 
@@ -184,7 +184,9 @@ def is_free(name: str, network: Network, waiting: set[str], busy: set[str]) -> b
     if node.defer_after & busy:
         return False
     others = (network.nodes[other] for other in node.defer_after & waiting)
-    return all(name in each.defer_after and (each.defer is True or node.passed < each.passed) for each in others)
+    return all(
+        name in each.defer_after and (each.defer is True or node.place_in_pass < each.place_in_pass) for each in others
+    )
 
 
 def tasks_of(network: Network, step: int, ready: list[Node], packets: Sequence[Send]) -> tuple[Task, ...]:

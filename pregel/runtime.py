@@ -7,37 +7,27 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from pregel.channels.base import MISSING
-from pregel.errors import (
-    AttemptRevokedError,
-    GraphInterrupt,
-    InvalidResumeError,
-    MissingCheckpointerError,
-    MissingStoreError,
-    OutsideTaskError,
-)
+from pregel.cancellation import Token
+from pregel.errors import MissingStoreError, OutsideTaskError
+from pregel.lazy import lazily
 from pregel.reporter import Told, is_quiet
-from pregel.text import shortened
-from pregel.types import START, Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from pregel.control import RunControl
+    from pregel.interrupting import interrupt
     from pregel.reporter import Emit, Speech
     from pregel.task import Task
-    from pregel.types import Breakpoint, NodeError, StreamWriter
+    from pregel.types import Breakpoint, Interrupt, NodeError, StreamWriter
 
 __all__ = [
     "FRAME",
-    "AttemptToken",
     "Calls",
     "Frame",
     "Quiet",
     "Run",
     "Runtime",
-    "Token",
     "current_frame",
     "get_runtime",
     "interrupt",
@@ -46,7 +36,6 @@ __all__ = [
     "numbered",
     "runtime_of",
     "store_of",
-    "unanswered",
 ]
 
 ContextT = TypeVar("ContextT")
@@ -122,118 +111,6 @@ class Quiet:
 def is_read(writer: StreamWriter) -> bool:
     """Return whether somebody reads what is written there."""
     return writer is not ignore and type(writer) is not Quiet
-
-
-class Token:
-    """Whether a run was left before its end; asked before each task, so that nothing begins after it.
-
-    Args:
-        outer: The token of the run inside whose task this one takes place.
-    """
-
-    __slots__ = ("_cancelled", "_outer", "_watchers")
-
-    #: Whether something of the same task may have been done and stored by an earlier attempt.
-    repeats = False
-
-    def __init__(self, outer: Token | None = None) -> None:
-        self._cancelled = False
-        self._outer = outer
-        self._watchers: list[Callable[[], None]] | None = None
-
-    def cancel(self) -> None:
-        """Say that the run is left, and with it the runs inside it."""
-        self._cancelled = True
-        for call in tuple(self._watchers or ()):
-            call()
-
-    def cancelled(self) -> bool:
-        """Return whether this run, or one around it, was left."""
-        return self._cancelled or (self._outer is not None and self._outer.cancelled())
-
-    def attempts(self) -> Iterator[AttemptToken]:
-        """Yield the attempts that this run is a part of, the innermost first."""
-        token: Token | None = self
-        while token is not None:
-            if isinstance(token, AttemptToken):
-                yield token
-            token = token._outer  # noqa: SLF001 - of the same class
-
-    def check(self) -> None:
-        """Check that the attempts this run is a part of still count.
-
-        Raises:
-            AttemptRevokedError: One was given up.
-        """
-        if any(token.revoked for token in self.attempts()):
-            raise AttemptRevokedError(
-                "this code goes on in an attempt that was given up: it took too long, or failed while a part of it "
-                "still ran. Nothing of it counts any more. Code that takes long asks runtime.cancelled() and ends"
-            )
-
-    def watch(self, call: Callable[[], None]) -> Callable[[], None]:
-        """Call something when the run is left, on any thread, or at once where it was; return what undoes that."""
-        chain: list[list[Callable[[], None]]] = []
-        token: Token | None = self
-        while token is not None:
-            if token._watchers is None:  # noqa: SLF001 - of the same class, here and below
-                token._watchers = []  # noqa: SLF001
-            token._watchers.append(call)  # noqa: SLF001
-            chain.append(token._watchers)  # noqa: SLF001
-            token = token._outer  # noqa: SLF001
-        if self.cancelled():
-            call()
-
-        def undo() -> None:
-            for watchers in chain:
-                watchers.remove(call)
-
-        return undo
-
-
-class AttemptToken(Token):
-    """Whether one attempt at a task still counts. Only tasks whose node has a policy have one.
-
-    Args:
-        outer: The token of the run.
-        repeats: Whether it is not the first attempt.
-        hold: Lets one thread at a time past: a lock.
-    """
-
-    __slots__ = ("_after", "_hold", "repeats", "revoked")
-
-    def __init__(self, outer: Token, *, repeats: bool, hold: AbstractContextManager[Any]) -> None:
-        super().__init__(outer)
-        self.repeats = repeats
-        self.revoked = False
-        self._hold = hold
-        self._after: list[Callable[[], None]] = []
-
-    def revoke(self) -> None:
-        """Say that nothing counts any more that the attempt does from now on."""
-        self.revoked = True
-        self.cancel()
-
-    def settle(self) -> None:
-        """Wait for what the attempt was storing when it was revoked, and clear up after it."""
-        with self._hold:
-            while self._after:
-                self._after.pop()()
-
-    def after(self, call: Callable[[], None]) -> None:
-        """Clear up in this way if the attempt is revoked."""
-        self._after.append(call)
-
-    def within(self, call: Callable[[], Any]) -> Any:
-        """Call something that must not happen once the attempt is revoked, nor while that is settled.
-
-        Raises:
-            AttemptRevokedError: It is revoked.
-        """
-        with self._hold:
-            self.check()
-            around = next(self._outer.attempts(), None)  # type: ignore[union-attr]  # it is a part of a run
-            return call() if around is None else around.within(call)
 
 
 class Calls(Protocol):
@@ -442,84 +319,5 @@ def message_writer() -> Callable[[Any], None] | None:
     return lambda piece: publish(speech.part(Told, piece, task))  # type: ignore[misc]  # set wherever somebody reads
 
 
-def interrupt(value: Any, response_schema: Any = None) -> Any:
-    """Ask whoever runs the graph something: pause the task until there is an answer, and return it.
-
-    The run ends with what is asked under `__interrupt__`; `invoke(Command(resume=answer), config)` goes on. The node
-    then runs again from its top, and this call returns the answer. So what stands before it runs twice: keep effects
-    out of there. Several calls of one node are told apart by their order.
-
-    Args:
-        value: What to ask; anything that can be stored.
-        response_schema: The type that the answer must have, as pydantic understands it: JSON is converted to it.
-
-    Returns:
-        The answer, which may be None.
-
-    Raises:
-        GraphInterrupt: There is no answer yet. It is no `Exception`: let it through.
-        MissingCheckpointerError: The graph runs without a checkpointer, so nothing could wait for the answer.
-        OutsideTaskError: No task runs this code.
-    """
-    task, run, _, asked, *_ = current_frame()
-    run.token.check()
-    if run.answers is None:
-        raise MissingCheckpointerError(
-            f"node {task.node.name!r} calls interrupt, and its graph runs without a checkpointer, so that no later run "
-            "could go on from here: compile(checkpointer=...) and give config={'configurable': {'thread_id': ...}}"
-        )
-    if task.node.name == START and run.is_outermost:
-        raise OutsideTaskError(
-            "a conditional edge of START can't ask anything: the input is stored when it has answered, so nothing "
-            "could wait. Let the edge lead to a node, and ask there or in its own conditional edge"
-        )
-    adapter = None if response_schema is None else adapter_of(response_schema)
-    question = Interrupt(
-        value,
-        # Runs inside the task that wait are no questions of its own: when they go on they are not in the list.
-        f"{run.task_id(task)}#{sum(type(each) is not tuple for each in asked)}",
-        None if adapter is None else adapter.json_schema(),
-    )
-    answer = run.answers.get(question.id, MISSING)
-    error: Exception | None = None
-    if answer is not MISSING and adapter is not None:
-        try:
-            answer = adapter.validate_python(answer)
-        except ValueError as raised:
-            error = InvalidResumeError(
-                f"the answer to {question.id!r} of node {task.node.name!r} does not fit what was asked for: "
-                f"{shortened(answer)}. The task is still paused; answer again. {raised}"
-            )
-            answer = MISSING
-    if answer is MISSING:
-        asked.append(question)
-        raise GraphInterrupt((question,), error)
-    asked.append(None)
-    return answer
-
-
-def adapter_of(schema: Any) -> Any:
-    """Return what checks answers against a type."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - most graphs ask nothing
-
-    return TypeAdapter(schema)
-
-
-def unanswered(asked: Sequence[Any]) -> tuple[Interrupt | Breakpoint, ...]:
-    """Return what a task, with the runs inside it, waits for.
-
-    Its own questions come first, in their order; then those of the runs inside it, by the number of the run: which of
-    several side by side was the first to pause is luck.
-    """
-    own = [each for each in asked if each is not None and type(each) is not tuple]
-    inside = sorted((each for each in asked if type(each) is tuple), key=place_of)
-    return (*own, *(reason for reasons in inside for reason in reasons))
-
-
-def place_of(reasons: tuple[Interrupt | Breakpoint, ...]) -> list[list[tuple[bool, int, str]]]:
-    """Return what sorts the runs inside a task: the labels of the first id, with numbers as numbers."""
-    first = next((reason.id for reason in reasons if isinstance(reason, Interrupt)), "")
-    return [
-        [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in label.split(":")]
-        for label in first.split("|")
-    ]
+# A public name of this module too; its home needs this module.
+__getattr__, __dir__ = lazily(__name__, {"interrupt": "pregel.interrupting"})

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pregel.config import merged_config, read_config
+from pregel.drivers.offloop import off_loop
 from pregel.persistence import read_address, saver_of
 from pregel.runtime import FRAME
 from pregel.types import StateUpdate
@@ -210,7 +211,5 @@ class Stateful:
 
     async def _off_loop(self, call: Callable[[], Any]) -> Any:
         """Call something that reads the store, in a worker thread where that waits for a disk or a network."""
-        from pregel.session import off_loop  # noqa: PLC0415 - graphs that store nothing do not load it
-
         saver = saver_of(self._persistence, self._network.name)
         return await off_loop(call) if saver.blocking else call()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from datetime import timedelta
 
-    from pregel.runtime import interrupt
+    from pregel.interrupting import interrupt
 
 __all__ = [
     "END",
@@ -272,4 +272,4 @@ class NodeError(NamedTuple):
 
 
 # Where LangGraph has it; its home needs this module.
-__getattr__, __dir__ = lazily(__name__, {"interrupt": "pregel.runtime"})
+__getattr__, __dir__ = lazily(__name__, {"interrupt": "pregel.interrupting"})

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pregel.cancellation import Token
 from pregel.drivers.workers import thread_limit
-from pregel.runtime import FRAME, Token
+from pregel.runtime import FRAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from pregel.child import Child
+from pregel.child import options_inside
 from pregel.errors import EncodeError
-from pregel.graph.functional.futures import TaskFuture, calls_of
+from pregel.graph.functional.futures import TaskFuture
+from pregel.graph.functional.nodecalls import calls_of
 from pregel.observe import watched
 from pregel.session import Session
 
@@ -41,12 +42,12 @@ def begin_call(graph: Pregel[Any], name: str, key: str, given: Any, frame: Frame
     calls = calls_of(frame)
     session = watched(Session)(
         graph._network,  # noqa: SLF001 - as of a graph that is a node
-        Child(graph, {}).options(run),
+        options_inside(graph, run),
         context=run.context,
         on_failure="finish",
         persistence=graph._persistence,  # noqa: SLF001 - see above
         around=frame,
-        label=calls.label(frame[0].id, key, name, code),
+        call=calls.label(frame[0].id, key, name, code),
     )
     session.start([(CALL, given)])
     future: TaskFuture[Any] = TaskFuture(calls, name, session, frame)

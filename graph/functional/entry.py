@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from typing_extensions import TypedDict
 
 from pregel.channels import EphemeralValue
+from pregel.config import read_modes
 from pregel.door import Door
-from pregel.errors import GraphDefinitionError
+from pregel.errors import GraphDefinitionError, InvalidInputError
 from pregel.graph.compile import CompiledStateGraph
+from pregel.graph.functional.futures import refuse_futures
 from pregel.graph.functional.reading import UserFunction, accepts_call
 from pregel.graph.schema import OmitFromInput, OmitFromOutput, PrivateStateAttr, Unchecked
 from pregel.graph.state import StateGraph
@@ -25,10 +28,11 @@ if TYPE_CHECKING:
 
     from pregel.cache.base import BaseCache
     from pregel.checkpoint.base import Checkpointer
+    from pregel.persistence import Persistence
     from pregel.reporter import Emit
     from pregel.session import Session
     from pregel.store.base import BaseStore
-    from pregel.types import CachePolicy, RetryPolicy, TimeoutPolicy
+    from pregel.types import CachePolicy, OnFailure, RetryPolicy, StreamMode, TimeoutPolicy
 
 __all__ = ["EntryPoint", "entrypoint"]
 
@@ -56,11 +60,19 @@ class EntryPoint(CompiledStateGraph[Any, Any, Any, Any]):
         self._output = VALUE
 
     def _streamed(
-        self, *args: Any, **options: Any
+        self,
+        given: Any,
+        config: Mapping[str, Any] | None,
+        context: Any,
+        on_failure: OnFailure | None,
+        persistence: Persistence,
+        stream_mode: StreamMode | Sequence[StreamMode],
+        **options: Any,
     ) -> tuple[Session, Callable[[Emit], Any], Callable[[Emit], bool] | None]:
-        session, shape, takes = super()._streamed(*args, **options)
-        modes = args[5]
-        if modes == "updates" or "updates" in modes:
+        session, shape, takes = super()._streamed(
+            given, config, context, on_failure, persistence, stream_mode, **options
+        )
+        if "updates" in read_modes(stream_mode)[0]:
             session.tell_calls()
         return session, lambda part: shape(bare(part, self.name)), partial(is_told, takes)
 
@@ -83,8 +95,16 @@ class BareDoor(Door):
     __slots__ = ()
 
     def mapping(self, given: Any, where: str) -> Mapping[str, Any]:
-        """Return the input as the update of one field; None and commands are no input, as everywhere."""
-        return super().mapping(given, where) if given is None or isinstance(given, Command) else {INPUT: given}
+        """Return the input as the update of one field.
+
+        Raises:
+            InvalidInputError: It is None or a command, which go on with a stored run.
+        """
+        if given is None:
+            raise InvalidInputError(
+                f"{where} is None, which continues a stored run, and nothing is stored: give what the function takes"
+            )
+        return super().mapping(given, where) if isinstance(given, Command) else {INPUT: given}
 
 
 def bare(part: Emit, graph: str) -> Emit:
@@ -118,11 +138,11 @@ class entrypoint:  # noqa: N801 - a decorator, by LangGraph's name
     or a crash, it runs from its top: what must not be done twice stands in a `@task`.
 
     Args:
-        name: The graph's name, if not the function's own.
         checkpointer: As for `StateGraph.compile`, and so are `store` and `cache`.
         store: See there.
         cache: See there.
         context_schema: What `context=` of a run must be.
+        name: The graph's name, if not the function's own.
         retry_policy: As for `StateGraph.add_node`, and so are `cache_policy` and `timeout`.
         cache_policy: See there.
         timeout: See there.
@@ -145,6 +165,11 @@ class entrypoint:  # noqa: N801 - a decorator, by LangGraph's name
         cache_policy: CachePolicy | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
     ) -> None:
+        if inspect.isroutine(checkpointer):
+            raise GraphDefinitionError(
+                f"@entrypoint stands bare before {checkpointer.__name__!r}, which it takes for a checkpointer: write "
+                "@entrypoint()"
+            )
         self._name = name
         self._context_schema = context_schema
         self._stored: dict[str, Any] = {"checkpointer": checkpointer, "store": store, "cache": cache}
@@ -185,7 +210,14 @@ class entrypoint:  # noqa: N801 - a decorator, by LangGraph's name
 
 
 def updates(returned: Any) -> dict[str, Any]:
-    """Return what a function's result changes."""
+    """Return what a function's result changes.
+
+    Raises:
+        InvalidUpdateError: It is the future of a task, or has one in it.
+    """
     if isinstance(returned, Final):
+        refuse_futures(returned.value, "the result of an entry point")
+        refuse_futures(returned.save, "what an entry point saves")
         return {VALUE: returned.value, PREVIOUS: returned.save}
+    refuse_futures(returned, "the result of an entry point")
     return {VALUE: returned, PREVIOUS: returned}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import get_type_hints
 
 from pregel.callables import INJECTED, injections
-from pregel.errors import GraphDefinitionError
+from pregel.errors import GraphDefinitionError, nearest
 from pregel.graph.code import callable_name
 
 if TYPE_CHECKING:
@@ -88,9 +88,15 @@ class UserFunction:
             GraphDefinitionError: There is such a one.
         """
         own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters if each.kind in KEYWORD]
-        found = injections(
-            inspect.Signature([STATE, *own]), self.hints, f"{self.what} {self.name!r}", INJECTED, strangers=strangers
-        )
+        where = f"{self.what} {self.name!r}"
+        found = injections(inspect.Signature([STATE, *own]), self.hints, where, INJECTED, strangers=False)
+        for each in own:
+            if strangers and each.name not in found and each.default is each.empty:
+                known = ("previous", *INJECTED)
+                raise GraphDefinitionError(
+                    f"{where} has a parameter {each.name!r} that nothing fills.{nearest(each.name, known)} After its "
+                    f"input it may take {', '.join(known)}; give others a default, or let the input be a mapping"
+                )
         return {each.name: each for each in own if each.name in found}
 
     @cached_property

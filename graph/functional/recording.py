@@ -52,29 +52,29 @@ def recorded(name: str, make: Callable[[], T]) -> T:
         EncodeError: The value can't be stored.
         GraphDefinitionError: It is no name for a node either, or a task of the name was called.
     """
-    value: T = begun(name, make, awaited=False).result()
+    value: T = begin(name, make, awaited=False).result()
     return value
 
 
 async def arecorded(name: str, make: Callable[[], Awaitable[T]]) -> T:
     """Do as `recorded` with what is awaited."""
-    value: T = await begun(name, make, awaited=True)
+    value: T = await begin(name, make, awaited=True)
     return value
 
 
-def begun(name: str, make: Callable[[], Any], *, awaited: bool) -> TaskFuture[Any]:
+def begin(name: str, make: Callable[[], Any], *, awaited: bool) -> TaskFuture[Any]:
     """Begin to make a value."""
     frame = current_frame()
     check_name(name, "a recorded value")
     token = MAKE.set(make)
     try:
-        return begin_call(recorder(awaited=awaited), name, name, None, frame)
+        return begin_call(recording_graph(awaited=awaited), name, name, None, frame)
     finally:
         MAKE.reset(token)
 
 
 @cache
-def recorder(*, awaited: bool) -> CompiledStateGraph[Any, Any, Any, Any]:
+def recording_graph(*, awaited: bool) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return the graph whose run records a value."""
 
     def call(_: Recorded) -> dict[str, Any]:

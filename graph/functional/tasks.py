@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from inspect import isfunction
 from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from pregel.errors import OutsideTaskError
 from pregel.graph.functional.calling import CALL, begin_call, call_key
-from pregel.graph.functional.futures import RESULT, TaskFuture
+from pregel.graph.functional.futures import RESULT, TaskFuture, refuse_futures
 from pregel.graph.functional.reading import UserFunction, accepts_call
 from pregel.graph.schema import Unchecked
 from pregel.graph.state import StateGraph
@@ -35,6 +35,10 @@ class TaskFunction(Generic[P, T]):
     """A function that `@task` has made a task; calling it inside a graph begins a call, and gives its future.
 
     `function` is what it was made of, to be called as it is.
+
+    Args:
+        read: That function.
+        options: Of the node that runs it; see `task`.
     """
 
     def __init__(self, read: UserFunction, options: dict[str, Any]) -> None:
@@ -58,6 +62,7 @@ class TaskFunction(Generic[P, T]):
             The future result. The node that calls waits for the end, whether somebody asks for the result or not.
 
         Raises:
+            InvalidUpdateError: An argument is the future of another task.
             OutsideTaskError: No graph runs this code.
             EncodeError: An argument can't be stored, and the graph is.
             TypeError: The function does not take these arguments.
@@ -71,6 +76,7 @@ class TaskFunction(Generic[P, T]):
                 f"{self.name}.function as the plain function"
             )
         self._read.check_call(args, kwargs)
+        refuse_futures((*args, *kwargs.values()), f"an argument of task {self.name!r}")
         given = (args, kwargs)
         key = call_key(self.graph, self.name, given, frame)
         future: TaskFuture[T] = begin_call(self.graph, self.name, key, given, frame, self._code)
@@ -78,8 +84,6 @@ class TaskFunction(Generic[P, T]):
 
     def __get__(self, instance: Any, _owner: type | None = None) -> Any:
         """Return the task of a method, with its object as the first argument."""
-        from functools import partial  # noqa: PLC0415 - only for methods
-
         return self if instance is None else partial(self, instance)
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pregel.checkpoint.base import Advance, BranchRow, CheckpointRow, Lease, OpenBranch, PutCheckpoint, Release
 from pregel.checkpoint.group import GroupWriter
@@ -60,7 +60,7 @@ class Claim:
         # What a run that writes at its end has to write then, by graph.
         self.pending: dict[Recorder, None] = {}
         # What such a run goes on from where a graph inside it has a history of its own, by namespace.
-        self.remembered: dict[tuple[str, ...], Any] = {}
+        self.remembered: dict[tuple[str, ...], Recorder] = {}
         # The same of the calls that the tasks of open supersteps have made, by the namespace of the graph that those
         # are of: an attempt that follows one that failed finds what was done.
         self.calls: dict[tuple[str, ...], dict[tuple[str, ...], Recorder]] = {}
@@ -87,8 +87,8 @@ class Claim:
         keeper.keep(self.saver, self.thread_id, self.lease.token, self.saver.lease_seconds)
         return None
 
-    def call(self, namespace: tuple[str, ...], recorder: Recorder) -> Recorder | None:
-        """Take the recorder of a call that a task makes; return that of the same call if it has ended before."""
+    def take_call(self, namespace: tuple[str, ...], recorder: Recorder) -> Recorder | None:
+        """Keep the recorder of a call that a task makes, or return that of the same call if it has ended before."""
         made = self.calls.setdefault(namespace[:-1], {})
         earlier = made.get(namespace)
         if earlier is not None and earlier.ended:

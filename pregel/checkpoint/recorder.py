@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from pregel.channels.base import MISSING
+from pregel.checkpoint.atend import AtEnd
 from pregel.checkpoint.base import (
     Advance,
     CheckpointRow,
@@ -17,7 +17,7 @@ from pregel.checkpoint.base import (
     ValueRow,
 )
 from pregel.checkpoint.base import DropTasks as DropRows
-from pregel.checkpoint.fields import alike, change, given_by, is_log
+from pregel.checkpoint.fields import alike, change, is_log
 from pregel.checkpoint.patch import apply
 from pregel.checkpoint.record import pack_barrier, pack_task
 from pregel.checkpoint.restore import (
@@ -41,13 +41,10 @@ if TYPE_CHECKING:
     from pregel.checkpoint.claim import Claim
     from pregel.checkpoint.patch import Patch
     from pregel.codec import Codec
-    from pregel.commands import Command
     from pregel.network import Network
     from pregel.node import Field
-    from pregel.runtime import AttemptToken
-    from pregel.superstep import Superstep
 
-__all__ = ["AttemptRecorder", "Recorder"]
+__all__ = ["Recorder"]
 
 # What reading a field costs beyond its value may grow to so many times that before the whole value is written again.
 GROWTH: Final = 2
@@ -55,7 +52,7 @@ GROWTH: Final = 2
 WORTHWHILE: Final = 1_024
 
 
-class Recorder:
+class Recorder(AtEnd):
     """Stores what one graph commits.
 
     Args:
@@ -83,6 +80,7 @@ class Recorder:
         owner: str | None = None,
         live: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
+        super().__init__()
         self.claim = claim
         self.namespace = namespace
         self.network = network
@@ -109,23 +107,6 @@ class Recorder:
         self.rows: dict[str, bytes] = {}
         #: The answers that open tasks have got, by task.
         self.answers: dict[str, dict[str, Any]] = {}
-        # For a run that writes at its end: the last barrier, and the values that the changed fields have in the store.
-        self.latest: CommitBarrier | None = None
-        self.stored_values: dict[str, Any] = {}
-        self.final_values: dict[str, Any] = {}
-        self.overwritten: set[str] = set()
-        self.given: dict[str, dict[int, Any]] = {}
-        self.open_tasks: dict[str, CommitTask] = {}
-        self.dropped = False
-        # The superstep of the graph around that was the last one to be over when this one committed something.
-        self.written_at: int | None = None
-        # The tasks that have got answers since their rows were stored.
-        self.answered: set[str] = set()
-
-    @property
-    def step(self) -> int | None:
-        """The superstep that was committed last, stored or not yet."""
-        return self.head if self.latest is None else self.latest.step
 
     def commit(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
         """Store what the machine says; durable at once or later, as the run wants it.
@@ -342,141 +323,12 @@ class Recorder:
 
     @property
     def recorder(self) -> Recorder:
-        """Itself: what stands behind an `AttemptRecorder`."""
+        """Itself: what stands behind a `RevocableRecorder`."""
         return self
 
     def root(self) -> Recorder:
         """Return the recorder of the outermost graph."""
         return self if self.around is None else self.around.root()
-
-    def keep(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
-        """Take what a run commits that writes at its end: only what it leaves behind is kept."""
-        self.claim.pending[self] = None
-        self.written_at = None if self.around is None else self.around.step
-        if isinstance(command, CommitTask):
-            self.open_tasks[command.task.id] = command
-            return
-        self.open_tasks.clear()
-        if isinstance(command, DropTasks):
-            self.dropped = self.latest is None
-            return
-        earlier = self.latest
-        if earlier is not None:
-            journal = command.journal if command.source == "input" else (*earlier.journal, *command.journal)
-            command = command._replace(journal=journal, dropped=command.dropped or earlier.dropped)
-        if command.source == "input":
-            self.origin = command.step
-        else:
-            self.claim.forget_calls(self.namespace)
-        for name, value in command.changed.items():
-            self.stored_values.setdefault(name, command.before.get(name, MISSING))
-            self.final_values[name] = value
-        self.overwritten |= command.overwritten
-        for name, parts in given_by(command).items():
-            copy = self.sizes[name].copy if name in self.sizes else None
-            if copy is not None:
-                stored = set(map(id, copy.values() if type(copy) is dict else copy))
-                ours = {number: part for number, part in parts.items() if number in stored}
-                self.given.setdefault(name, {}).update(ours)
-        self.latest = command
-
-    def remaining(self) -> list[Write]:
-        """Return what a run that writes at its end has to write."""
-        writes: list[Write] = []
-        if self.latest is not None:
-            command = self.latest._replace(
-                changed=self.final_values, before=self.stored_values, overwritten=frozenset(self.overwritten)
-            )
-            writes += self.writes(command, self.given)
-        elif self.dropped:
-            writes += self.writes(DropTasks((self.head or 0) + 1))
-        for name in sorted(self.answered & self.rows.keys() - self.open_tasks.keys()):
-            writes.append(PutTask(self.task_row((self.head or 0) + 1, name, self.rows[name]), replaces=True))
-        for task in list(self.open_tasks.values()):
-            writes += self.writes(task._replace(replaces=task.task.id in self.rows))
-        return writes
-
-    def go_on(
-        self, machine: Superstep, updates: Sequence[tuple[str, Any]], around: Recorder, owner: str
-    ) -> tuple[Command, ...]:
-        """Begin the next run of a graph with a history of its own, where the last one will be stored at the end.
-
-        Args:
-            machine: The next run.
-            updates: Its input.
-            around: The recorder of the graph whose node this one is.
-            owner: The task that runs it now.
-        """
-        latest: CommitBarrier = self.latest  # type: ignore[assignment]  # else the store tells where it stands
-        machine.load(dict(self.live()), latest.step)
-        standing = latest.standing
-        machine.dropped = tuple(dict.fromkeys((*(task.node.name for task in standing.tasks), *standing.held.names())))
-        self.around, self.owner, self.live = around, owner, lambda: machine.values
-        return machine.start(updates)
-
-    @property
-    def ended(self) -> bool:
-        """Whether a run that writes at its end has come to an end here."""
-        return self.latest is not None and self.latest.ends
-
-    def again(self, machine: Superstep, around: Recorder) -> tuple[Command, ...]:
-        """Come to the same end once more.
-
-        Args:
-            machine: Where that is found.
-            around: The recorder of the graph whose task makes the call.
-        """
-        latest: CommitBarrier = self.latest  # type: ignore[assignment]  # it has ended
-        values = dict(self.live())
-        self.around, self.live = around, lambda: values
-        machine.inside = True
-        machine.load(values, latest.step, latest.standing)
-        return machine.resume({})
-
-    def discard(self) -> None:
-        """Forget what a run that writes at its end would write: what it came to is in the hands of the graph around."""
-        self.claim.pending.pop(self, None)
-
-
-class AttemptRecorder:
-    """Stores what a graph commits inside an attempt at a task, as long as that counts.
-
-    Args:
-        recorder: Stores it.
-        attempt: The innermost attempt around the graph.
-    """
-
-    def __init__(self, recorder: Recorder, attempt: AttemptToken) -> None:
-        self.recorder = recorder
-        self.attempt = attempt
-        self.live = recorder.live
-        self.claim = recorder.claim
-        self.namespace = recorder.namespace
-        self.blocking = recorder.blocking
-
-    def commit(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
-        """Do as `Recorder.commit`.
-
-        Raises:
-            AttemptRevokedError: The attempt was given up; nothing is stored.
-        """
-        self.attempt.within(partial(self.commit_now, command))
-
-    def commit_now(self, command: CommitBarrier | CommitTask | DropTasks) -> None:
-        """Store something that counts."""
-        recorder = self.recorder
-        recorder.commit(command)
-        if recorder.claim.keeps_until_end:  # the values of the run may go on changing when the attempt is given up
-            values = dict(self.live())
-            recorder.live = lambda: values
-
-    def commit_all(self, commands: Sequence[CommitTask | DropTasks]) -> None:
-        """Do as `Recorder.commit_all`.
-
-        Raises:
-            AttemptRevokedError: The attempt was given up; nothing is stored.
-        """
-        self.attempt.within(partial(self.recorder.commit_all, commands))
 
 
 def covers(inner: Codec, outer: Codec) -> bool:

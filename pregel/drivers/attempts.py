@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pregel.attempt import explained
+from pregel.cancellation import AttemptToken
 from pregel.channels.base import MISSING
 from pregel.commands import TaskDone, TaskFailed
 from pregel.drivers.deadline import Deadline
@@ -21,7 +22,7 @@ from pregel.drivers.recall import as_cached, kept, recalled, stand_in
 from pregel.drivers.revocable import RevocableStore, RevocableWriter
 from pregel.observe import tell_retry
 from pregel.routing import named
-from pregel.runtime import AttemptToken, Quiet, is_read
+from pregel.runtime import Quiet, is_read
 from pregel.task import Handled, make
 from pregel.types import NodeError
 

@@ -12,10 +12,10 @@ from pregel.drivers.attempts import attempts, timed_out
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pregel.cancellation import AttemptToken
     from pregel.commands import Event
     from pregel.drivers.aio import AsyncDriver
     from pregel.drivers.attempts import Attempt
-    from pregel.runtime import AttemptToken
 
 __all__ = ["OnLoop", "attempts"]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 if TYPE_CHECKING:
+    from pregel.cancellation import Token
     from pregel.drivers.loops import EventLoop
     from pregel.reporter import Emit
-    from pregel.runtime import Token
 
 __all__ = ["Mailbox"]
 

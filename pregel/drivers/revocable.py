@@ -9,7 +9,7 @@ from pregel.store.base import BaseStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pregel.runtime import AttemptToken
+    from pregel.cancellation import AttemptToken
     from pregel.store.base import Op, Result
 
 __all__ = ["RevocableStore", "RevocableWriter"]

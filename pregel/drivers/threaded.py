@@ -12,11 +12,11 @@ from pregel.drivers.attempts import attempts, timed_out
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pregel.cancellation import AttemptToken
     from pregel.commands import Event
     from pregel.drivers.attempts import Attempt
     from pregel.drivers.limits import Turn
     from pregel.drivers.sync import SyncDriver
-    from pregel.runtime import AttemptToken
 
 __all__ = ["InThread", "attempts"]
 

@@ -50,6 +50,8 @@ class FrontDoor:
     answer: Any
     #: Whether its steps are supersteps of the graph; those of a function are calls inside one.
     steps: bool = True
+    #: Gives the names of the steps that a part of the stream of updates tells.
+    told: Any = list
 
 
 def state_graph(effects, saver):
@@ -175,6 +177,11 @@ def said_by_tools(result):
     return f"{contents['last']} {contents['ask']}"  # the model, which adds up, is a script
 
 
+def told_by_tools(part):
+    """Return which tools an update is of: they are calls of one node."""
+    return [message.name for message in part.get("tools", {}).get("messages", ())]
+
+
 def workflow(effects, saver):
     def first(node_input: int):
         effects.did("first")
@@ -267,7 +274,7 @@ def functional(effects, saver):
 DOORS = [
     FrontDoor("state graph", state_graph, {"n": 1}, operator.itemgetter("answer")),
     FrontDoor("low level", low_level, 1, str),
-    FrontDoor("agent", agent, {"messages": "go"}, said_by_tools),
+    FrontDoor("agent", agent, {"messages": "go"}, said_by_tools, told=told_by_tools),
     FrontDoor("workflow", workflow, {"node_input": 1}, operator.itemgetter("output")),
     FrontDoor("flow", flow, {"data": {"n": 1}}, lambda result: result["data"]["answer"]),
     FrontDoor("functional", functional, 1, str, steps=False),

@@ -19,6 +19,8 @@ LAYERS = (
         "pregel.network",
         "pregel.task",
         "pregel.runtime",
+        "pregel.cancellation",
+        "pregel.interrupting",
         "pregel.writes",
         "pregel.barrier",
         "pregel.plan",
@@ -45,6 +47,9 @@ LAYERS = (
     (
         "pregel.drivers",
         "pregel.session",
+        "pregel.holding",
+        "pregel.placing",
+        "pregel.newids",
         "pregel.opening",
         "pregel.editing",
         "pregel.snapshots",

@@ -499,7 +499,7 @@ def test_leaving_a_stored_stream_early_lets_the_thread_go(loop, how, stored, job
 
 
 def test_a_run_that_waits_for_its_thread_can_be_cancelled_at_every_suspension(loop, stored, jobs, monkeypatch):
-    monkeypatch.setattr("pregel.session.PATIENCE", 0)
+    monkeypatch.setattr("pregel.holding.PATIENCE", 0)
     on_loop = on_asyncio if loop.way == "asyncio" else on_trio
     mix = stored
     config = on_thread("taken")

@@ -16,13 +16,20 @@ from pregel import START, Command, InMemorySaver, Runtime, Send, StateGraph, int
 from pregel.cache.memory import InMemoryCache
 from pregel.config import get_stream_writer
 from pregel.drivers import workers
-from pregel.errors import AttemptRevokedError, GraphDefinitionError, NodeTimeoutError, OutsideTaskError, PregelError
-from pregel.graph.functional import entrypoint, futures, task
+from pregel.errors import (
+    AttemptRevokedError,
+    GraphDefinitionError,
+    InvalidInputError,
+    InvalidUpdateError,
+    NodeTimeoutError,
+    OutsideTaskError,
+    PregelError,
+)
+from pregel.graph.functional import entrypoint, nodecalls, task
 from pregel.store.memory import InMemoryStore
 from pregel.testing import fake_clock
 from pregel.types import CachePolicy, RetryPolicy
-
-PATIENCE = 30  # seconds after which a test that hangs fails
+from tests.waiting import PATIENCE
 
 
 @task
@@ -344,8 +351,8 @@ def few_threads(monkeypatch):
     for _ in range(2):
         pool.submit(hold)
     taken.wait(PATIENCE)
-    monkeypatch.setattr(futures, "submit", pool.submit)
-    monkeypatch.setattr(futures, "has_room", pool.has_room)
+    monkeypatch.setattr(nodecalls, "submit", pool.submit)
+    monkeypatch.setattr(nodecalls, "has_room", pool.has_room)
     yield
     go.set()
 
@@ -585,19 +592,35 @@ def test_siblings_of_a_task_that_fails_run_to_their_end(door):
     assert ended == ["slow"]
 
 
+async def cancelled_once(begun, graph):
+    """Run a graph, and cancel the run as soon as an event of its code says so."""
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as group:
+            group.start_soon(graph.ainvoke, 0)
+            await begun.wait()
+            group.cancel_scope.cancel()
+
+
+def endless_task(begun, ended):
+    """Return a task that says that it has begun, and runs until it is cancelled."""
+
+    @task
+    async def endless() -> None:
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("endless")
+
+    return endless
+
+
 def test_a_cancellation_that_was_asked_for_stops_async_tasks_and_leaves_nothing_running(loop):
     ended = []
 
     async def main():
         begun = anyio.Event()
-
-        @task
-        async def endless() -> None:
-            begun.set()
-            try:
-                await anyio.sleep_forever()
-            finally:
-                ended.append("endless")
+        endless = endless_task(begun, ended)
 
         @entrypoint()
         async def run(_: int) -> None:
@@ -607,30 +630,19 @@ def test_a_cancellation_that_was_asked_for_stops_async_tasks_and_leaves_nothing_
             finally:
                 ended.append("run")
 
-        with anyio.fail_after(PATIENCE):
-            async with anyio.create_task_group() as group:
-                group.start_soon(run.ainvoke, 0)
-                await begun.wait()
-                group.cancel_scope.cancel()
+        await cancelled_once(begun, run)
         assert sorted(ended) == ["endless", "endless", "run"]
 
     loop.run(main)
 
 
-@pytest.mark.parametrize("caught", [False, True], ids=["bare", "while another error is handled"])
+@pytest.mark.parametrize("caught", [False, True], ids=["in a group", "while another error is handled"])
 def test_a_cancellation_that_comes_in_a_group_or_late_stops_tasks_as_well(loop, caught):
     ended = []
 
     async def main():
         begun = anyio.Event()
-
-        @task
-        async def endless() -> None:
-            begun.set()
-            try:
-                await anyio.sleep_forever()
-            finally:
-                ended.append("endless")
+        endless = endless_task(begun, ended)
 
         @entrypoint()
         async def run(_: int) -> None:
@@ -638,17 +650,21 @@ def test_a_cancellation_that_comes_in_a_group_or_late_stops_tasks_as_well(loop, 
             if caught:
                 raise BrokenError("the node has failed, and waits for its task")
             async with anyio.create_task_group() as group:
-                group.start_soon(future.over)
+                group.start_soon(future.aresult)
                 group.start_soon(anyio.sleep_forever)
 
-        with anyio.fail_after(PATIENCE):
-            async with anyio.create_task_group() as group:
-                group.start_soon(run.ainvoke, 0)
-                await begun.wait()
-                group.cancel_scope.cancel()
+        await cancelled_once(begun, run)
         assert ended == ["endless"]
 
     loop.run(main)
+
+
+async def left_early(graph):
+    """Read the first part of a stream, and leave."""
+    parts = graph.astream(0, stream_mode="custom")
+    async for _ in parts:
+        break
+    await parts.aclose()
 
 
 def test_leaving_a_stream_stops_its_tasks(loop):
@@ -666,13 +682,7 @@ def test_leaving_a_stream_stops_its_tasks(loop):
     async def run(_: int) -> None:
         await endless()
 
-    async def main():
-        parts = run.astream(0, stream_mode="custom")
-        async for _ in parts:
-            break
-        await parts.aclose()
-
-    loop.run(main)
+    loop.run(partial(left_early, run))
     assert ended == ["endless"]
 
 
@@ -699,14 +709,7 @@ def test_leaving_the_stream_of_sync_code_begins_no_more_tasks(door):
         next(parts)
         parts.close()
     else:
-
-        async def main():
-            parts = run.astream(0, stream_mode="custom")
-            async for _ in parts:
-                break
-            await parts.aclose()
-
-        door.run(main)
+        door.run(partial(left_early, run))
     assert begun == []
 
 
@@ -905,7 +908,7 @@ class Counter:
 
 def test_methods_partials_and_callable_objects_are_tasks(door):
     three = Counter(3)
-    called = task(three, name="times") if not hasattr(three, "__name__") else None
+    called = task(three, name="times")
     bound = task(three.aplus)
     power = task(partial(pow, 2))
 
@@ -966,7 +969,7 @@ def test_an_entry_point_whose_parameter_nothing_fills_is_refused():
     def stranger(number, other):
         return number
 
-    with pytest.raises(GraphDefinitionError, match="'other'"):
+    with pytest.raises(GraphDefinitionError, match=r"'other' that nothing fills.*previous, config"):
         entrypoint()(stranger)
 
 
@@ -1012,3 +1015,39 @@ def test_two_functions_of_one_name_are_told_apart_by_an_error(door):
     assert door.invoke(fine, 0) == -1
     with pytest.raises(GraphDefinitionError, match=r"two functions.*'same'"):
         door.invoke(main, 0)
+
+
+@pytest.mark.parametrize("returned", [lambda f: f, lambda f: [f], lambda f: entrypoint.final(value=1, save={"f": f})])
+def test_a_future_that_is_returned_in_place_of_its_result_is_an_error(door, returned):
+    @entrypoint()
+    def main(number: int):
+        return returned(double(number))
+
+    with pytest.raises(InvalidUpdateError, match=r"future of task 'double'.*\.result\(\)"):
+        door.invoke(main, 1)
+
+
+def test_a_future_that_is_given_to_another_task_is_an_error(door):
+    @entrypoint()
+    def main(number: int) -> int:
+        return double(double(number)).result()
+
+    with pytest.raises(InvalidUpdateError, match=r"argument of task 'double' is the future of task 'double'"):
+        door.invoke(main, 1)
+
+
+def test_a_bare_entrypoint_says_how_it_is_written():
+    with pytest.raises(GraphDefinitionError, match=r"bare before 'main'.*@entrypoint\(\)"):
+
+        @entrypoint
+        def main(number: int) -> int:
+            return number
+
+
+def test_an_entry_point_without_input_says_that_it_takes_anything(door):
+    @entrypoint()
+    def main(number: int) -> int:
+        return number
+
+    with pytest.raises(InvalidInputError, match="give what the function takes"):
+        door.invoke(main, None)

@@ -23,10 +23,11 @@ from pregel.errors import (
 )
 from pregel.executors.process import ProcessExecutor
 from pregel.graph.functional import arecorded, entrypoint, recorded, task
+from pregel.testing import fake_clock
 from pregel.testing.faults import FaultySaver, StorageFault
 from pregel.types import RetryPolicy
+from tests.waiting import PATIENCE
 
-PATIENCE = 30  # seconds after which a test that hangs fails
 THREAD = {"configurable": {"thread_id": "1"}}
 DURABILITIES = ["sync", "async", "exit"]
 
@@ -311,8 +312,6 @@ def test_an_attempt_after_one_that_failed_repeats_no_task(door, saver, durabilit
 
 
 def test_an_attempt_after_one_that_was_given_up_repeats_no_task_that_had_ended(door, saver, durability):
-    from pregel.testing import fake_clock
-
     go = Event()
 
     with fake_clock() as clock:

@@ -11,8 +11,8 @@ from pregel.graph.agent import ScriptedModel, ToolNode, create_agent
 from pregel.graph.functional import entrypoint, task
 from pregel.graph.messages import AIMessage
 from pregel.runtime import message_writer
+from tests.waiting import PATIENCE
 
-PATIENCE = 30  # seconds after which a test that hangs fails
 THREAD = {"configurable": {"thread_id": "1"}}
 
 

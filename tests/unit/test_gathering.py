@@ -156,14 +156,14 @@ def test_it_is_drawn_as_deferred_and_changes_the_fingerprint():
     assert len({live.fingerprint, plain.fingerprint, deferred.fingerprint}) == 3
 
 
-@pytest.mark.parametrize("names", ["hrabxIJ", "hrabxJI", "JIhrabx"])
+@pytest.mark.parametrize("names", ["habIJ", "habJI", "JIhab"])
 def test_in_a_cycle_what_leads_to_another_gathering_node_goes_first_however_they_were_added(door, names):
     """Both wait, and each leads to the other: J, further on in the same round, must not run without I."""
 
     def again(state: State) -> Literal["h", "__end__"]:
         return "h" if state["log"].count("J") < 2 else END
 
-    builder = graph(">h", "ha", "hb", "hJ", "aI", "bI", "IJ", live="IJ", nodes=names.replace("r", "").replace("x", ""))
+    builder = graph(">h", "ha", "hb", "hJ", "aI", "bI", "IJ", live="IJ", nodes=names)
     builder.add_conditional_edges("J", again)
     assert ["".join(sorted(step)) for step in steps(door, builder)] == ["h", "ab", "I", "J"] * 2
 

@@ -11,10 +11,11 @@ import anyio
 import pytest
 
 from pregel import END, START, InMemorySaver, Runtime, StateGraph, interrupt
+from pregel.cancellation import Token
 from pregel.config import get_stream_writer
 from pregel.errors import AttemptRevokedError, GraphDefinitionError, NodeTimeoutError
 from pregel.policy import delay
-from pregel.runtime import Token, get_runtime
+from pregel.runtime import get_runtime
 from pregel.store.base import BaseStore
 from pregel.store.memory import InMemoryStore
 from pregel.testing import fake_clock

@@ -491,3 +491,9 @@ def test_a_context_that_the_schema_of_a_child_refuses_is_an_error_that_names_the
         door.invoke(graph.add_edge(START, "child").compile(), {}, context=Other("red"))
     assert any("node 'child'" in note for note in caught.value.__notes__)
     assert seen == []
+
+
+def test_a_runtime_that_a_test_makes_by_hand_belongs_to_no_run_that_could_be_left():
+    made = Runtime(None, print, {}, "node", 1, "1:0:node")
+    made.heartbeat()
+    assert made.cancelled() is False

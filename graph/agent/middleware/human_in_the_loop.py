@@ -10,7 +10,7 @@ from pregel.graph.agent.middleware.base import AgentMiddleware
 from pregel.graph.agent.middleware.decisions import DECISIONS, response_schema
 from pregel.graph.agent.middleware.reading import calls_of, with_calls
 from pregel.graph.agent.turns import answer_to, answered, last_turn
-from pregel.runtime import interrupt
+from pregel.interrupting import interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Collection
