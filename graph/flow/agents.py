@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence  # noqa: TC003 - read by who asks for the hints of a NamedTuple
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pregel.clock import clock
 from pregel.graph.agent import create_agent
-from pregel.graph.flow.errors import FlowDefinitionError
+from pregel.graph.flow.errors import AgentOutputError, FlowDefinitionError
 from pregel.graph.flow.home import check_key
 from pregel.graph.flow.output import is_folded, kind_of, parsed_output
 from pregel.graph.flow.resources import named, resolved
@@ -15,6 +17,7 @@ from pregel.graph.flow.session import HISTORY, AgentSession
 from pregel.graph.flow.solo import Solo, Spoken
 from pregel.graph.flow.templates import Template
 from pregel.graph.flow.trace import AgentCall, AgentStep, AgentTrace, Metrics, agent_field, calls_of, log, usage_of
+from pregel.graph.functional import arecorded, recorded
 from pregel.graph.messages import AIMessage, HumanMessage, SystemMessage
 from pregel.names import check_name
 
@@ -30,6 +33,19 @@ __all__ = ["GAP", "Agent", "Brief", "SimpleAgent", "steps_of"]
 
 #: Between the parts of a text that a model is told.
 GAP: Final = "\n\n"
+#: The note that a task was failed by an answer.
+REFUSED: Final = "refused answer"
+
+
+def noted(first: list[bool]) -> bool:
+    """Tell who asks that nothing was noted before."""
+    first.append(True)
+    return True
+
+
+async def anoted(first: list[bool]) -> bool:
+    """Tell who asks that nothing was noted before."""
+    return noted(first)
 
 
 class Brief(NamedTuple):
@@ -47,6 +63,8 @@ class Call(NamedTuple):
     graph: Pregel
     given: list[AnyMessage]
     began: float
+    #: What was made on the way to answers that were no value of the output key.
+    refused: tuple[Any, ...] = ()
 
 
 class Said(NamedTuple):
@@ -63,17 +81,19 @@ class Said(NamedTuple):
         return [self.asked, self.answer]
 
 
-def said(messages: Sequence[Any], asked: str, name: str) -> Said:
+def said(call: Call, result: Mapping[str, Any], asked: str, name: str) -> Said:
     """Return what a call came to.
 
     Args:
-        messages: The whole conversation.
+        call: The call.
+        result: The whole conversation.
         asked: The id of the question.
         name: Who answers.
     """
+    messages = result["messages"]
     place = next(index for index, message in enumerate(messages) if message.id == asked)
-    last = messages[-1]
-    return Said(messages[place], messages[place + 1 :], AIMessage(str(last.text), id=f"{asked}:answer", name=name))
+    answer = AIMessage(str(messages[-1].text), id=f"{asked}:answer", name=name)
+    return Said(messages[place], [*call.refused, *messages[place + 1 :]], answer)
 
 
 class Agent(Solo):
@@ -162,6 +182,50 @@ class Agent(Solo):
         """Return the conversation that the agent takes part in: none, but where it is run on a session by itself."""
         return list(ctx.home.private.get(HISTORY, ())) if isinstance(prompt, Spoken) else []
 
+    @abstractmethod
+    def _begin(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Call:
+        """Begin a call."""
+
+    @abstractmethod
+    def _end(self, ctx: FlowContext, node: FlowNode, call: Call, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write what a call came to, and return the updates of the agent's fields.
+
+        Raises:
+            AgentOutputError: See `write`.
+        """
+
+    def act(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Mapping[str, Any]:
+        """Run the agent inside a task: see `AgentPart`."""
+        call = self._begin(ctx, node, prompt)
+        while True:
+            result = call.graph.invoke({"messages": call.given})
+            try:
+                return self._end(ctx, node, call, result)
+            except AgentOutputError:
+                first: list[bool] = []
+                recorded(REFUSED, partial(noted, first))
+                if first:
+                    raise
+            call = self._once_more(call, node, result)
+
+    async def aact(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Mapping[str, Any]:
+        """Run the agent on an event loop: see `AgentPart`."""
+        call = self._begin(ctx, node, prompt)
+        while True:
+            result = await call.graph.ainvoke({"messages": call.given})
+            try:
+                return self._end(ctx, node, call, result)
+            except AgentOutputError:
+                first: list[bool] = []
+                await arecorded(REFUSED, partial(anoted, first))
+                if first:
+                    raise
+            call = self._once_more(call, node, result)
+
+    def _once_more(self, call: Call, node: FlowNode, result: Mapping[str, Any]) -> Call:
+        """Return the call that asks anew: an answer that has failed the task before is stored, and would ever come."""
+        return call._replace(refused=tuple(said(call, result, node.idempotency_key, self._name).made))
+
     def write(self, ctx: FlowContext, answer: str) -> None:
         """Set the output key to an answer, where there is one; to one with a reducer the answer is added.
 
@@ -230,16 +294,6 @@ class SimpleAgent(Agent):
             self._compiled = compiled = (model, create_agent(model, self.tools, name=self.name))
         return compiled[1]
 
-    def act(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Mapping[str, Any]:
-        """Run the agent inside a task: see `AgentPart`."""
-        call = self._begin(ctx, node, prompt)
-        return self._end(ctx, node, call, call.graph.invoke({"messages": call.given}))
-
-    async def aact(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Mapping[str, Any]:
-        """Run the agent on an event loop: see `AgentPart`."""
-        call = self._begin(ctx, node, prompt)
-        return self._end(ctx, node, call, await call.graph.ainvoke({"messages": call.given}))
-
     def _begin(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Call:
         brief = self.brief(ctx, prompt)
         given: list[AnyMessage] = [SystemMessage(brief.system)] if brief.system else []
@@ -249,7 +303,7 @@ class SimpleAgent(Agent):
 
     def _end(self, ctx: FlowContext, node: FlowNode, call: Call, result: Mapping[str, Any]) -> Mapping[str, Any]:
         messages = tuple(result["messages"])
-        found = said(messages, node.idempotency_key, self.name)
+        found = said(call, result, node.idempotency_key, self.name)
         self.write(ctx, found.answer.text)
         line = AgentCall(
             self.name,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pregel.graph.flow.flowgraph import FlowGraph
-    from pregel.graph.flow.nodes import Record
+    from pregel.graph.flow.parts import Record
 
 __all__ = ["check_branches"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pregel.errors import nearest
 from pregel.graph.flow.errors import FlowDefinitionError
 from pregel.graph.flow.home import check_key
-from pregel.graph.flow.nodes import Record, takes_node
+from pregel.graph.flow.parts import Record, takes_node
 from pregel.graph.flow.resources import declared
 from pregel.graph.flow.templates import Template
 from pregel.names import check_name
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Condition", "FlowBuilder"]
 
+#: What is said of a compiled graph that is given for an agent.
+OF_A_GRAPH: Final = (
+    ": a compiled graph, such as create_agent's, does not say what it reads and writes of a context. "
+    "SimpleAgent(model, name=..., tools=[...], instruction=..., output_key=...) makes an agent that does"
+)
 #: A condition of a gateway: a sync or async function of the context, which it only reads.
 Condition = Callable[["FlowContext"], Any]
 
@@ -115,7 +120,12 @@ class FlowBuilder:
         """
         name = getattr(agent, "name", None)
         if not isinstance(name, str) or not callable(getattr(agent, "act", None)):
-            raise FlowDefinitionError(f"add_agent of graph {self.name!r} takes an agent, not {agent!r}")
+            from pregel.main import Pregel  # noqa: PLC0415 - a graph that is only described loads no engine
+
+            raise FlowDefinitionError(
+                f"add_agent of graph {self.name!r} takes a SimpleAgent, a TeamAgent or another AgentPart, not {agent!r}"
+                f"{OF_A_GRAPH if isinstance(agent, Pregel) else ''}"
+            )
         template = None if prompt is None else Template(prompt, f"the prompt of agent {name!r}")
         reads = tuple(dict.fromkeys((*agent.reads, *(template.reads if template else ()))))
         key = agent.output_key
@@ -263,7 +273,7 @@ class FlowBuilder:
 
     def _linked(self, record: Record) -> FlowDefinitionError:
         return FlowDefinitionError(
-            f"{record.kind} {record.name!r} of graph {self.name!r} leads to {record.targets[-1]!r} already, and to one "
+            f"{record.where(self.name)} leads to {record.targets[-1]!r} already, and to one "
             "node only: add_parallel leads to several"
         )
 

@@ -9,6 +9,8 @@ import networkx as nx
 from pregel.errors import nearest
 from pregel.graph.flow.branches import check_branches
 from pregel.graph.flow.errors import ContextKeyError, FlowDefinitionError
+from pregel.graph.flow.keys import declared_instead
+from pregel.graph.flow.templates import never_reached
 from pregel.types import END
 
 if TYPE_CHECKING:
@@ -65,8 +67,7 @@ def linked(graph: FlowGraph) -> nx.DiGraph[str]:
         for target in record.targets:
             if target not in links:
                 raise FlowDefinitionError(
-                    f"{record.kind} {record.name!r} of graph {graph.name!r} leads to {target!r}, which is no node."
-                    f"{nearest(target, graph.records)}"
+                    f"{record.where(graph.name)} leads to {target!r}, which is no node.{nearest(target, graph.records)}"
                 )
             links.add_edge(record.name, target)
         if not record.targets:
@@ -104,12 +105,12 @@ def check_keys(graph: FlowGraph, keys: type[KeySpace]) -> None:
     """Check what the nodes say of keys against the declared ones.
 
     Raises:
-        FlowDefinitionError: A key is unknown, or read and never written.
-        ContextKeyError: A node writes a key whose writers it is none of.
+        FlowDefinitionError: A key is unknown, or read and never written, or a template can't reach into it.
+        ContextKeyError: A node writes a key whose writers it is none of, or that is given and set once.
     """
     written = {name for name, key in keys.keys.items() if key.given or key.writers}
     for record in graph.records.values():
-        where = f"{record.kind} {record.name!r} of graph {graph.name!r}"
+        where = record.where(graph.name)
         for name in record.writes or ():
             key = find(keys, name, f"{where} writes")
             if key.writers and record.name not in key.writers:
@@ -117,17 +118,35 @@ def check_keys(graph: FlowGraph, keys: type[KeySpace]) -> None:
                     f"{where} writes {name!r}, whose writers are {', '.join(sorted(key.writers))}: add it there, or "
                     "let it write another key"
                 )
+            if key.given and key.once:
+                raise ContextKeyError(
+                    f"{where} writes {name!r}, which is given and set once, so no node may: let it write another key"
+                )
             written.add(name)
     open_ended = any(record.kind == "activity" and record.writes is None for record in graph.records.values())
     for record in graph.records.values():
-        where = f"{record.kind} {record.name!r} of graph {graph.name!r}"
+        where = record.where(graph.name)
         for name in record.reads or ():
             key = find(keys, rooted(name, keys), f"{where} reads")
+            if record.kind == "agent":
+                check_path(name, key, where)
             if str(key) not in written and not open_ended:
                 raise FlowDefinitionError(
                     f"{where} reads {str(key)!r}, which nothing writes: declare Key(..., given=True) if the caller "
                     "sets it, its writers if they belong to another graph, or say writes=[...] where it is written"
                 )
+
+
+def check_path(name: str, key: Key[Any], where: str) -> None:
+    """Check that a name in a template can lead anywhere from the key that it begins with.
+
+    Raises:
+        FlowDefinitionError: It can't, by the key's type.
+    """
+    rest = name[len(key) + 1 :]
+    why = never_reached(key.kind, str(key), rest.split(".")) if rest else None
+    if why is not None:
+        raise FlowDefinitionError(f"{where} reads {'#{' + name + '}'!r}, and {why}")
 
 
 def find(keys: type[KeySpace], name: str, where: str) -> Key[Any]:
@@ -139,8 +158,7 @@ def find(keys: type[KeySpace], name: str, where: str) -> Key[Any]:
     key = keys.keys.get(name)
     if key is None:
         raise FlowDefinitionError(
-            f"{where} {name!r}, which {keys.__name__} does not declare.{nearest(name, keys.keys)} Declared: "
-            f"{', '.join(keys.keys)}"
+            f"{where} {name!r}, which {keys.__name__} does not declare.{declared_instead(keys, name)}"
         )
     return key
 

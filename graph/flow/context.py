@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from uuid import uuid4
 
 from pregel.channels.base import MISSING
 from pregel.errors import nearest
-from pregel.graph.flow.errors import ContextBusyError, ContextKeyError, MissingResourceError
-from pregel.graph.flow.home import Home, TaskPart, check_key
+from pregel.graph.flow.errors import ContextBusyError, ContextKeyError, MissingKeyError
+from pregel.graph.flow.home import Home, check_key, what_is_there
 from pregel.graph.flow.storing import check_storable
+from pregel.graph.flow.views import Group, laid, laid_keys, laid_over
 from pregel.ids import check_id
 from pregel.text import shortened
 
@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from pregel.checkpoint.base import Checkpointer
     from pregel.graph.flow.home import Cursor, Visit
     from pregel.graph.flow.keys import Key
+    from pregel.graph.flow.taskpart import TaskPart
 
-__all__ = ["FlowContext", "Group"]
+__all__ = ["FlowContext"]
 
 T = TypeVar("T")
-
-#: What `scoped` lays over contexts, innermost last: (home, values). Tasks inherit it from who started the run.
-OVERLAYS: Final[ContextVar[tuple[tuple[Home, dict[str, Any]], ...]]] = ContextVar("pregel_flow_overlays", default=())
+D = TypeVar("D")
 
 
 class FlowContext(MutableMapping[str, Any]):
@@ -46,20 +45,22 @@ class FlowContext(MutableMapping[str, Any]):
 
     Args:
         id: Names the instance; None for a new unique one.
-        init: The first data. Dotted keys: `ctx.update({"order.id": 1})`.
+        data: The first data, as a mapping: `FlowContext("job-1", {"order.id": 1})`.
+        init: More of it, for keys that are names in Python.
 
     Raises:
         ContextKeyError: A key is reserved.
         InvalidIdError: The id can't be one.
+        EncodeError: A value can't be stored.
     """
 
     __slots__ = ("_home", "_task")
 
-    def __init__(self, /, id: str | None = None, **init: Any) -> None:  # noqa: A002 - the public name
+    def __init__(self, /, id: str | None = None, *data: Mapping[str, Any], **init: Any) -> None:  # noqa: A002 - the public name
         self._home = Home(str(uuid4()) if id is None else check_id(id, "the id of a context"))
         self._task: TaskPart | None = None
-        if init:
-            self.update(init)
+        if data or init:
+            self.update(*data, **init)
 
     @classmethod
     def of_home(cls, home: Home, task: TaskPart | None = None) -> Self:
@@ -79,16 +80,43 @@ class FlowContext(MutableMapping[str, Any]):
         """Return a value.
 
         Raises:
-            KeyError: There is none; it says which keys are near.
+            MissingKeyError: There is none (a `KeyError`); it names the node, and near keys.
+            ContextKeyError: There is none, and the graph that runs has declared its keys and not this one.
         """
-        value = self._laid_over(key)
+        value = self._found(key)
         if value is not MISSING:
             return value
-        if self._task is not None and key in self._task.folded:
-            return self._task.folded[key]
-        value = self._data.get(key, MISSING)
-        if value is MISSING:
-            raise KeyError(f"{key!r}{nearest(key, self)}")
+        if self._task is not None:
+            raise self._task.missing(key, self)
+        raise MissingKeyError(f"{self._where} has no key {str(key)!r}.{nearest(key, self)} {what_is_there(self)}")
+
+    # What the mixin does by `__getitem__` would look for near keys each time there is none.
+
+    @overload  # type: ignore[override]  # more is known of a `Key` than of a text
+    def get(self, key: Key[T], default: None = None) -> T | None: ...
+    @overload
+    def get(self, key: Key[T], default: D) -> T | D: ...
+    @overload
+    def get(self, key: str, default: Any = None) -> Any: ...
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or the default.
+
+        Raises:
+            ContextKeyError: The graph that runs has declared its keys and not this one.
+        """
+        value = self._found(key)
+        return default if value is MISSING else value
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return a value, after setting it to the default where there is none."""
+        return self.get_or_create(key, lambda: default)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Delete a key and return its value, or the default where there is none."""
+        if default and self._found(key) is MISSING:
+            return default[0]
+        value = self[key]
+        del self[key]
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -112,7 +140,7 @@ class FlowContext(MutableMapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         data = self._data
         yield from data
-        shown = {key for home, values in OVERLAYS.get() if home is self._home for key in values}
+        shown = laid_keys(self._home)
         if self._task is not None:
             shown |= self._task.folded.keys()
         yield from sorted(key for key in shown if key not in data)
@@ -121,7 +149,7 @@ class FlowContext(MutableMapping[str, Any]):
         return sum(1 for _ in self)
 
     def __contains__(self, key: object) -> bool:
-        if key in self._data or self._laid_over(key) is not MISSING:
+        if key in self._data or laid_over(self._home, key) is not MISSING:
             return True
         return self._task is not None and key in self._task.folded
 
@@ -166,7 +194,7 @@ class FlowContext(MutableMapping[str, Any]):
 
     def get_or_create(self, key: str, make: Callable[[], T]) -> T:
         """Return a key's value; where there is none, set it to what `make` returns."""
-        if key not in self:
+        if self._found(key) is MISSING:
             self[key] = make()
         return self[key]  # type: ignore[no-any-return]  # what `make` returned, or somebody set
 
@@ -176,18 +204,13 @@ class FlowContext(MutableMapping[str, Any]):
         Raises:
             ContextKeyError: The key has no reducer, or the node may not write it.
         """
-        declared = None if self._task is None else self._task.keys.get(key)
-        if self._task is None or declared is None or declared.reducer is None:
+        task = self._task
+        if task is None or not task.folds(key):
             raise ContextKeyError(
-                f"{self._where}: {key!r} has no reducer, so nothing can be added to it: declare it with "
+                f"{self._where}: {str(key)!r} has no reducer, so nothing can be added to it: declare it with "
                 f"Key(type, {str(key)!r}, reducer=...), or set it. A reducer works in the tasks of a graph with keys"
             )
-        task, key = self._task, str(key)
-        task.may_write(key, adds=True)
-        value = task.check(key, value)
-        seen = self.get(key, MISSING)
-        task.added.append((key, value))
-        task.folded[key] = value if seen is MISSING else declared.reducer(seen, value)
+        task.add(str(key), value, self.get(key, MISSING))
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
@@ -208,12 +231,8 @@ class FlowContext(MutableMapping[str, Any]):
         Raises:
             ContextKeyError: A key is reserved.
         """
-        laid = {check_key(key): value for key, value in {**(values or {}), **more}.items()}
-        token = OVERLAYS.set((*OVERLAYS.get(), (self._home, laid)))
-        try:
+        with laid({check_key(key): value for key, value in {**(values or {}), **more}.items()}, over=self._home):
             yield
-        finally:
-            OVERLAYS.reset(token)
 
     # -- beside the data -----------------------------------------------------------------------------------------------
 
@@ -250,13 +269,7 @@ class FlowContext(MutableMapping[str, Any]):
         Raises:
             MissingResourceError: None has declared it, or nothing runs.
         """
-        given = self._home.resources
-        if name not in given:
-            raise MissingResourceError(
-                f"{self._where} asks for the resource {name!r}, which no run declares.{nearest(name, given)} "
-                "add_activity(..., resources=[Resource('name')]), so that a run without it does not begin"
-            )
-        return given[name]
+        return self._home.resource(name, self._where)
 
     def cursor(self, graph: Any) -> Cursor:
         """Return where a `FlowGraph` stands on this context."""
@@ -304,11 +317,7 @@ class FlowContext(MutableMapping[str, Any]):
         Raises:
             ContextBusyError: A run has the context.
         """
-        home = self._home
-        if home.running is not None:
-            raise ContextBusyError(f"context {home.id!r} can't be closed while graph {home.running!r} runs on it")
-        if home.ledger is not None:
-            home.ledger.close()
+        self._home.close()
 
     def __enter__(self) -> Self:
         return self
@@ -359,11 +368,21 @@ class FlowContext(MutableMapping[str, Any]):
     def _where(self) -> str:
         return f"context {self.id!r}" if self._task is None else self._task.where
 
-    def _laid_over(self, key: object) -> Any:
-        for home, values in reversed(OVERLAYS.get()):
-            if home is self._home and key in values:
-                return values[key]
-        return MISSING
+    def _found(self, key: str) -> Any:
+        """Return a value, or MISSING.
+
+        Raises:
+            ContextKeyError: There is none, and the key is not declared.
+        """
+        value = laid_over(self._home, key)
+        task = self._task
+        if value is MISSING and task is not None:
+            value = task.folded.get(key, MISSING)
+        if value is MISSING:
+            value = self._data.get(key, MISSING)
+        if value is MISSING and task is not None:
+            task.check_read(key)
+        return value
 
     def _may_change(self, key: str) -> None:
         if self._task is None:
@@ -374,49 +393,8 @@ class FlowContext(MutableMapping[str, Any]):
                 )
         else:
             self._task.may_write(key)
-        if self._laid_over(key) is not MISSING:
+        if laid_over(self._home, key) is not MISSING:
             raise ContextKeyError(
                 f"{self._where}: {str(key)!r} is laid over by scoped() here, so a write would not be seen: write it "
                 "outside of the block"
             )
-
-
-class Group(MutableMapping[str, Any]):
-    """The keys of a context below a prefix."""
-
-    __slots__ = ("_context", "_prefix")
-
-    def __init__(self, context: FlowContext, prefix: str) -> None:
-        self._context = context
-        self._prefix = f"{prefix}."
-
-    def __getitem__(self, key: str) -> Any:
-        return self._context[self._full(key)]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._context[self._full(check_key(key))] = value
-
-    def __delitem__(self, key: str) -> None:
-        del self._context[self._full(key)]
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._full(key) in self._context
-
-    def __iter__(self) -> Iterator[str]:
-        start = len(self._prefix)
-        return (key[start:] for key in self._context if key.startswith(self._prefix))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def update(self, /, *others: Any, **values: Any) -> None:
-        """Set several keys: all, or where one is refused, none; see `FlowContext.update`."""
-        self._context.update({self._full(check_key(key)): value for key, value in dict(*others, **values).items()})
-
-    def _full(self, key: object) -> str:
-        if not isinstance(key, str):
-            raise KeyError(key)
-        return self._prefix + key
-
-    def __repr__(self) -> str:
-        return f"Group({self._prefix!r}, {shortened(dict(self))})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pregel.errors import GraphChangedError, GraphDefinitionError, PregelError, ThreadBusyError
 
 __all__ = [
@@ -33,15 +35,18 @@ class TemplateError(FlowDefinitionError):
 
 
 class ContextKeyError(FlowError, ValueError):
-    """A key that can't be written: reserved, not declared, or not by this node. Nothing was written."""
+    """A key that can't be written (reserved, not declared, not by this node, set already) or read (not declared)."""
 
 
 class KeyTypeError(FlowError, TypeError):
     """A value that is not of its key's type; the message names node and key. Nothing was written."""
 
+    #: The value.
+    value: Any = None
+
 
 class MissingKeyError(FlowError, KeyError):
-    """A template names a key that the context does not have."""
+    """A key that is read, or that a run must be given, and that the context does not have; or a part of a value."""
 
     __str__ = Exception.__str__  # a KeyError would quote the message
 

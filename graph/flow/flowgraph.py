@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pregel.channels.base import MISSING
-from pregel.errors import ConcurrentRunError, GraphChangedError
+from pregel.errors import ConcurrentRunError, GraphChangedError, nearest
 from pregel.graph.flow.builder import FlowBuilder
+from pregel.graph.flow.errors import FlowDefinitionError, MissingKeyError
 from pregel.graph.flow.folding import Folded, folded_keys
+from pregel.graph.flow.home import what_is_there
+from pregel.graph.flow.parts import TRACE
 from pregel.graph.flow.resources import add_needs
 from pregel.graph.flow.running import Outcome, Turn, cursor_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pregel.checkpoint.base import Checkpointer
     from pregel.graph.compile import CompiledStateGraph
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from pregel.graph.flow.keys import KeySpace
 
 __all__ = ["FlowGraph"]
+
+#: What the fields of graphs and contexts begin with.
+OWN: Final = ("@@", "@key/", "@items/", "@at/")
 
 
 class FlowGraph(FlowBuilder):
@@ -32,10 +38,12 @@ class FlowGraph(FlowBuilder):
     Args:
         name: Names it on a context: each graph has its own cursor there.
         keys: The keys it may use, with their types and writers; None for any.
+        debug: Give nodes copies, and raise `MutatedStateError` where one changes a value in place. Slow.
     """
 
-    def __init__(self, name: str, keys: type[KeySpace] | None = None) -> None:
+    def __init__(self, name: str, keys: type[KeySpace] | None = None, *, debug: bool = False) -> None:
         super().__init__(name, keys)
+        self.debug = debug
         #: The compiled graph that runs are made of, once there is one and until the graph is changed.
         self._compiled: CompiledStateGraph[Any, Any, Any, Any] | None = None
         self._folded: list[Folded] | None = None
@@ -63,39 +71,57 @@ class FlowGraph(FlowBuilder):
         Raises:
             FlowDefinitionError: The graph, or what it says of its keys, can't mean anything.
         """
-        from pregel.graph.flow.building import build  # noqa: PLC0415 - the engine's builder is loaded when it is needed
+        from pregel.graph.flow.compiling import build  # noqa: PLC0415 - the engine's builder is loaded when it is needed
 
-        options.setdefault("name", self.name)
-        return build(self, stored=checkpointer not in {None, False}).compile(checkpointer, **options)
+        options = {"name": self.name, "debug": self.debug, **options}
+        builder = build(self, stored=checkpointer not in {None, False}, debug=bool(options["debug"]))
+        return builder.compile(checkpointer, **options)
 
     def stored_in(self, saver: Checkpointer) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Return the compiled graph with runs that are stored there. It is compiled once, whatever the contexts."""
         if self._compiled is None:
-            from pregel.graph.flow.building import build  # noqa: PLC0415 - as above
+            from pregel.graph.flow.compiling import build  # noqa: PLC0415 - as above
 
-            self._compiled = build(self, stored=True, handed_over=True).compile(checkpointer=True, name=self.name)
+            builder = build(self, stored=True, handed_over=True, debug=self.debug)
+            self._compiled = builder.compile(checkpointer=True, name=self.name, debug=self.debug)
+        # Each context has a store of its own, and to compile anew for each would cost more than a short run does. The
+        # engine has no public name for a compiled graph in another store, so the part that stores is exchanged in a
+        # copy; all else of a compiled graph is never changed, and shared.
         bound = copy(self._compiled)
-        bound._persistence = self._compiled._persistence.stored_in(saver)  # noqa: SLF001 - a copy of what it was
+        bound._persistence = self._compiled._persistence.stored_in(saver)  # noqa: SLF001 - see above
         return bound
 
     def private_fields(self) -> dict[str, Any]:
-        """Return the fields that its agents keep on a context, with their types."""
+        """Return the fields that its agents keep on a context, with their types.
+
+        Raises:
+            FlowDefinitionError: One has a name that is not an agent's to give.
+        """
         found: dict[str, Any] = {}
         for record in self.records.values():
             if record.kind == "agent":
                 found.update(record.action.fields())
+        for name in found:
+            if not name.startswith("@") or name.startswith(OWN) or name == TRACE:
+                raise FlowDefinitionError(
+                    f"an agent of graph {self.name!r} keeps the field {name!r}: such fields have names that begin with "
+                    f"one '@', and neither {TRACE!r} nor {', '.join(map(repr, OWN))}"
+                )
         return found
 
-    def resources(self) -> dict[str, type]:
+    def resources(self, names: Collection[str] | None = None) -> dict[str, type]:
         """Return what a run must be given, by name.
+
+        Args:
+            names: The nodes that may run; None for all.
 
         Raises:
             FlowDefinitionError: Two nodes want one name to be of two types.
         """
         found: dict[str, type] = {}
         for record in self.records.values():
-            needs = record.action.resources() if record.kind == "agent" else record.needs
-            add_needs(found, needs, f"node {record.name!r} of graph {self.name!r}")
+            if names is None or record.name in names:
+                add_needs(found, record.resources, record.where(self.name))
         return found
 
     def folded(self) -> list[Folded]:
@@ -115,6 +141,24 @@ class FlowGraph(FlowBuilder):
         declared = self.keys.keys
         where = f"the data for graph {self.name!r}"
         return {k: declared[k].accept(value, where) if k in declared else value for k, value in values.items()}
+
+    def check_given(self, there: Collection[str], where: str) -> None:
+        """Check that a run has the keys that it must be given.
+
+        Args:
+            there: The keys that it has.
+            where: How messages name what it is given them by.
+
+        Raises:
+            MissingKeyError: Some are not there; the message names them.
+        """
+        missing = [name for name, key in ({} if self.keys is None else self.keys.keys).items() if key.given]
+        missing = [name for name in missing if name not in there]
+        if missing:
+            raise MissingKeyError(
+                f"graph {self.name!r} must be given {', '.join(map(repr, missing))}, by its Key(given=True), and "
+                f"{where} does not have it.{nearest(missing[0], there)} {what_is_there(there)} Nothing was run"
+            )
 
     # -- running -------------------------------------------------------------------------------------------------------
 
@@ -142,6 +186,7 @@ class FlowGraph(FlowBuilder):
         Raises:
             FlowDefinitionError: The graph can't mean anything; nothing was run.
             FlowRunError: The graph has an unfinished run on the context; nothing was run.
+            MissingKeyError: A key that must be given is not there; nothing was run.
             MissingResourceError: A resource is missing; nothing was run.
             ContextBusyError: Another run has the context; nothing was run.
             GraphRecursionError: `max_steps` were not enough; `resume` goes on.
@@ -177,7 +222,7 @@ class FlowGraph(FlowBuilder):
         Args:
             ctx: The context; what was changed in it meanwhile counts.
             answer: For a paused run: the answer, or several by `Interrupt.id`. None is an answer.
-            resources: See `run`.
+            resources: See `run`; for the nodes that may still run.
             max_steps: See `run`.
 
         Returns:
@@ -185,7 +230,8 @@ class FlowGraph(FlowBuilder):
 
         Raises:
             FlowRunError: Nothing is unfinished, or all that is waits for an answer; nothing was run.
-            InvalidResumeError: The answer fits nothing that is asked; nothing was run.
+            InvalidResumeError: The answer fits nothing that is asked, and nothing was run; or it is not of the type
+                that was asked for, or that its key takes, and it is asked again.
             Exception: See `run`.
         """
         return self._run(Turn(self, ctx, resources, max_steps), lambda turn: turn.go_on(answer))

@@ -1,20 +1,50 @@
-"""Keys with a reducer: each is a field of the compiled graph, which folds what tasks add."""
+"""How the fields of a compiled flow graph fold what tasks write: the data key by key, keys with a reducer by that."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 from pregel.channels.aggregate import BinaryOperatorAggregate
-from pregel.channels.base import MISSING, Overwrite
+from pregel.channels.base import MISSING, ConcurrentUpdateError, Overwrite
+from pregel.channels.keyed import KeyedValue
+from pregel.graph.flow.parts import key_field
 from pregel.graph.schema import read_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Sequence
 
     from pregel.graph.flow.keys import Key
 
-__all__ = ["Folded", "folded_keys"]
+__all__ = ["Folded", "KeyedData", "folded_keys"]
+
+
+class KeyedData(KeyedValue):
+    """The channel of the data: a `KeyedValue` whose conflicts are told in the words of flows."""
+
+    __slots__ = ()
+
+    def apply(self, value: Any, updates: Sequence[Any]) -> dict[Any, Any]:
+        """Return the mapping with all updates made.
+
+        Raises:
+            ConcurrentUpdateError: Two updates touch one key; the message names it.
+            InvalidUpdateError: An update that is no mapping.
+        """
+        try:
+            return super().apply(value, updates)
+        except ConcurrentUpdateError:
+            counts = Counter(key for update in updates if isinstance(update, Mapping) for key in update)
+            twice = [key for key, count in counts.items() if count > 1]
+            if not twice:
+                raise
+            raise ConcurrentUpdateError(
+                f"branches side by side write the key {twice[0]!r}, and neither counts more than the other: give each "
+                f"a key of its own and read them after the join, or declare Key(type, {twice[0]!r}, reducer=...) and "
+                f"let them ctx.add({twice[0]!r}, value)"
+            ) from None
 
 
 class Folded(NamedTuple):
@@ -53,7 +83,7 @@ def folded_keys(keys: Iterable[Key[Any]]) -> list[Folded]:
 
 def folded(key: Key[Any], reducer: Callable[[Any, Any], Any]) -> Folded:
     """Return a key with its field: named "@key/<name>"."""
-    field = f"@key/{key}"
+    field = key_field(key)
     annotation: Any = Annotated[key.kind, BinaryOperatorAggregate(reducer)]
     fields = {"value": annotation}
     probe = TypedDict("probe", fields)  # type: ignore[misc]  # made at run time, to be read

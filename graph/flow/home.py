@@ -1,4 +1,4 @@
-"""What all views of one context share, and what a task's view has of its own."""
+"""What all views of one context share: the data, the trace, and who has it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pregel.codec import register
-from pregel.errors import InvalidIdError
-from pregel.graph.flow.errors import ContextBusyError, ContextKeyError, FlowRunError
+from pregel.errors import InvalidIdError, nearest
+from pregel.graph.flow.errors import ContextBusyError, ContextKeyError, FlowRunError, MissingResourceError
 from pregel.ids import check_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pregel.checkpoint.base import Checkpointer
     from pregel.control import RunControl
-    from pregel.graph.buffered import Buffered
-    from pregel.graph.flow.keys import Key
     from pregel.types import Breakpoint, Interrupt
 
-__all__ = ["Cursor", "Home", "TaskPart", "Visit", "check_key"]
+__all__ = ["Cursor", "Home", "Visit", "check_key", "what_is_there"]
 
 #: Keys that begin so belong to the engine and to the fields that a graph keeps for itself.
 RESERVED: Final = ("@", "__")
+#: How many keys a message names.
+NAMED: Final = 12
 
 
 class Visit(NamedTuple):
@@ -71,6 +71,7 @@ class Home:
         "needs",
         "owns_saver",
         "private",
+        "questions",
         "resources",
         "running",
         "saver",
@@ -85,13 +86,15 @@ class Home:
         #: What graphs keep on the context beside the data, by field ("@records/team"): see `AgentPart.fields`.
         self.private: dict[str, Any] = {}
         self.trace: list[Visit] = []
-        #: The names of what each graph needs that no snapshot holds, as of its last run.
+        #: The names of what a run of each graph must be given if it goes on; of one that is over, what it was given.
         self.needs: dict[str, tuple[str, ...]] = {}
         self.saver = saver
         #: Whether that is a memory of its own, in which nobody looks for the history of runs.
         self.owns_saver = False
         #: What stores data and trace, for a context that was opened on a store: a `Ledger`.
         self.ledger: Any = None
+        #: What paused runs have asked in this process, by `Interrupt.id`, to be asked again.
+        self.questions: dict[str, Interrupt] = {}
         self.lock = Lock()
         #: The graph that runs on it now, by name.
         self.running: str | None = None
@@ -113,7 +116,7 @@ class Home:
         """Return the thread of a graph's runs on this context."""
         return f"{self.id}/{graph}"
 
-    def take(self, graph: str, control: RunControl, resources: Mapping[str, Any]) -> None:
+    def take(self, graph: str, control: RunControl) -> None:
         """Begin a run on the context.
 
         Raises:
@@ -125,7 +128,7 @@ class Home:
                     f"graph {graph!r} can't run on context {self.id!r} now: graph {self.running!r} does, and a context "
                     "takes one run at a time. Wait for its end, or give each its own context"
                 )
-            self.running, self.control, self.resources = graph, control, resources
+            self.running, self.control = graph, control
 
     def request_stop(self, reason: str, where: str) -> None:
         """Let the run that has the context end at its next barrier.
@@ -160,73 +163,38 @@ class Home:
             self.values = before
             raise
 
+    def resource(self, name: str, where: str) -> Any:
+        """Return what the run that has the context was given under a name.
+
+        Raises:
+            MissingResourceError: No node that may run has declared it, or nothing runs.
+        """
+        if name not in self.resources:
+            raise MissingResourceError(
+                f"{where} asks for the resource {name!r}, which no run declares.{nearest(name, self.resources)} "
+                "add_activity(..., resources=[Resource('name')]), so that a run without it does not begin"
+            )
+        return self.resources[name]
+
+    def close(self) -> None:
+        """Let others open a context that is stored.
+
+        Raises:
+            ContextBusyError: A run has it.
+        """
+        if self.running is not None:
+            raise ContextBusyError(f"context {self.id!r} can't be closed while graph {self.running!r} runs on it")
+        if self.ledger is not None:
+            self.ledger.close()
+
+    def forget_questions(self, graph: str) -> None:
+        """Forget what a graph has asked, when its run is over."""
+        mine = f"{self.thread(graph)}|"
+        self.questions = {name: asked for name, asked in self.questions.items() if not name.startswith(mine)}
+
     def release(self) -> None:
         """End the run that has the context."""
         self.running, self.control, self.resources = None, None, {}
-
-
-class TaskPart:
-    """What a view of a context inside a task has of its own.
-
-    Args:
-        graph: The graph that runs.
-        node: The node that runs.
-        buffer: The task's writes over the data of the last barrier.
-        check: Returns the value to keep for a key, or raises.
-        keys: The declared keys, with the types of their values; empty where any key may be used.
-        trace: What was run before, in this run.
-        frozen: Why nothing may be written, where that is so.
-    """
-
-    __slots__ = ("added", "buffer", "check", "folded", "frozen", "graph", "keys", "node", "stops", "trace")
-
-    def __init__(
-        self,
-        graph: str,
-        node: str,
-        buffer: Buffered,
-        check: Callable[[str, Any], Any],
-        keys: Mapping[str, Key[Any]],
-        trace: list[Visit],
-        frozen: str | None = None,
-    ) -> None:
-        self.graph = graph
-        self.node = node
-        self.buffer = buffer
-        self.check = check
-        self.keys = keys
-        self.trace = trace
-        self.frozen = frozen
-        #: What `add` was given, in order, and what the task sees of it.
-        self.added: list[tuple[str, Any]] = []
-        self.folded: dict[str, Any] = {}
-        #: The reasons that `stop` was given: they hold when the task has ended well.
-        self.stops: list[str] = []
-
-    @property
-    def where(self) -> str:
-        """How messages name the node."""
-        return f"node {self.node!r} of graph {self.graph!r}"
-
-    def may_write(self, key: str, *, adds: bool = False) -> None:
-        """Check that the node may write a key in this way.
-
-        Raises:
-            ContextKeyError: Nothing may be written here, or not by this node, or the key is folded and not set.
-        """
-        if self.frozen is not None:
-            raise ContextKeyError(f"{self.where}: {str(key)!r} can't be changed here: {self.frozen}")
-        declared = self.keys.get(key)
-        if declared is None:  # where keys are declared, the check of the value says that this one is not
-            return
-        if declared.writers and self.node not in declared.writers:
-            raise ContextKeyError(
-                f"{self.where} may not write {str(key)!r}: its writers are {', '.join(sorted(declared.writers))}"
-            )
-        if declared.reducer is not None and not adds:
-            raise ContextKeyError(
-                f"{self.where}: {str(key)!r} is folded by its reducer, not set: ctx.add({str(key)!r}, value)"
-            )
 
 
 def check_key(key: object) -> str:
@@ -246,3 +214,10 @@ def check_key(key: object) -> str:
             "(sessions, models, traces) is kept beside the data, never in it"
         )
     return key
+
+
+def what_is_there(data: Iterable[str]) -> str:
+    """Return which keys there are, as a sentence."""
+    names = [str(key) for key in data]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"It has {', '.join(names[:NAMED])}{more}." if names else "It is empty."

@@ -14,7 +14,7 @@ from pregel.text import show
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Key", "KeySpace"]
+__all__ = ["Key", "KeySpace", "declared_instead"]
 
 T = TypeVar("T")
 
@@ -29,14 +29,16 @@ class Key(str, Generic[T]):
         type: What its values are; checked at each write, never converted.
         name: Its flat name, such as "analysis.risk".
         writers: The nodes that may write it; none for any node. They may belong to other graphs of the same context.
-        given: Whether the caller sets it before the run.
+        given: Whether the caller sets it before the run; a run without it does not begin.
+        once: Whether it is set once: where it has a value no node may change it, be it given or another node's.
         reducer: Folds what `ctx.add` is given into the value, so that nodes side by side may write it.
 
     Raises:
         ContextKeyError: The name is reserved.
+        FlowDefinitionError: The options contradict each other.
     """
 
-    __slots__ = ("check", "given", "kind", "reducer", "writers")
+    __slots__ = ("check", "given", "kind", "once", "reducer", "writers")
 
     @overload
     def __new__(
@@ -46,6 +48,7 @@ class Key(str, Generic[T]):
         *,
         writers: Iterable[str] = ...,
         given: bool = ...,
+        once: bool = ...,
         reducer: Callable[[Any, Any], Any] | None = ...,
     ) -> Key[T]: ...
     @overload
@@ -56,6 +59,7 @@ class Key(str, Generic[T]):
         *,
         writers: Iterable[str] = ...,
         given: bool = ...,
+        once: bool = ...,
         reducer: Callable[[Any, Any], Any] | None = ...,
     ) -> Key[Any]: ...
     def __new__(
@@ -65,15 +69,19 @@ class Key(str, Generic[T]):
         *,
         writers: Iterable[str] = (),
         given: bool = False,
+        once: bool = False,
         reducer: Callable[[Any, Any], Any] | None = None,
     ) -> Key[Any]:
         """Make a text that knows more."""
         if isinstance(writers, str):
             raise FlowDefinitionError(f"writers of key {name!r} takes a list of nodes, not {writers!r}")
+        if once and reducer is not None:
+            raise FlowDefinitionError(f"key {name!r} is set once, and its reducer adds to it: it can't have both")
         key = super().__new__(cls, check_key(name))
         key.kind = type
         key.writers = frozenset(writers)
         key.given = given
+        key.once = once
         key.reducer = reducer
         key.check = checker(type)
         return key
@@ -81,6 +89,7 @@ class Key(str, Generic[T]):
     kind: Any
     writers: frozenset[str]
     given: bool
+    once: bool
     reducer: Callable[[Any, Any], Any] | None
     check: Callable[[Any], Any]
 
@@ -96,7 +105,10 @@ class Key(str, Generic[T]):
         try:
             return self.check(value)
         except TypeError as error:
-            raise KeyTypeError(f"{where}: key {str(self)!r} takes {self.check.expected}, not {show(value)}") from error  # type: ignore[attr-defined]  # a Check
+            expected = self.check.expected  # type: ignore[attr-defined]  # a Check
+            refused = KeyTypeError(f"{where}: key {str(self)!r} takes {expected}, not {show(value)}")
+            refused.value = value
+            raise refused from error
 
 
 class KeySpace:
@@ -113,15 +125,16 @@ class KeySpace:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        found: dict[str, Key[Any]] = dict(super(cls, cls).keys)
+        for attribute in OWN:
+            if attribute in vars(cls):
+                raise FlowDefinitionError(
+                    f"{cls.__name__}.{attribute}: {' and '.join(OWN)} are what a KeySpace itself has, so it needs "
+                    "another attribute; the key's own name may stay"
+                )
+        found: dict[str, Key[Any]] = dict(cls.keys)
         for attribute, key in vars(cls).items():
             if not isinstance(key, Key):
                 continue
-            if attribute in OWN:
-                raise FlowDefinitionError(
-                    f"{cls.__name__}.{attribute}: {' and '.join(OWN)} are what a KeySpace itself has, so the attribute "
-                    f"needs another name; the key may stay {str(key)!r}"
-                )
             if str(key) in found:
                 raise FlowDefinitionError(
                     f"{cls.__name__}.{attribute} is the key {str(key)!r}, which is declared twice"
@@ -139,8 +152,10 @@ class KeySpace:
         """
         found = cls.keys.get(key)
         if found is None:
-            raise ContextKeyError(
-                f"{where}: {cls.__name__} has no key {str(key)!r}.{nearest(key, cls.keys)} Declared: "
-                f"{', '.join(cls.keys)}"
-            )
+            raise ContextKeyError(f"{where}: {cls.__name__} has no key {str(key)!r}.{declared_instead(cls, key)}")
         return found
+
+
+def declared_instead(space: type[KeySpace], key: str) -> str:
+    """Return which keys are declared, for messages about one that is not."""
+    return f"{nearest(key, space.keys)} Declared: {', '.join(space.keys)}"

@@ -3,167 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from collections import ChainMap
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pregel.channels.base import MISSING
 from pregel.clock import clock
-from pregel.graph.buffered import Buffered
-from pregel.graph.flow.context import FlowContext
-from pregel.graph.flow.errors import ContextKeyError, FlowError, NoRouteError
-from pregel.graph.flow.folding import folded_keys
-from pregel.graph.flow.home import Home, TaskPart, Visit
-from pregel.graph.flow.parts import FlowNode
+from pregel.errors import GraphInterrupt, InvalidResumeError
+from pregel.graph.flow.errors import FlowError, KeyTypeError, NoRouteError
+from pregel.graph.flow.parts import TRACE, items_of, position_of, takes_node
+from pregel.graph.flow.plan import updates
 from pregel.graph.flow.storing import check_storable
+from pregel.runtime import current_frame
 from pregel.text import shortened, show
-from pregel.types import Command
+from pregel.types import Command, Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from pregel.graph.flow.keys import Key, KeySpace
-    from pregel.graph.flow.parts import AgentPart
-    from pregel.graph.flow.templates import Template
+    from pregel.graph.flow.context import FlowContext
+    from pregel.graph.flow.home import Home
+    from pregel.graph.flow.parts import AgentPart, Record
+    from pregel.graph.flow.plan import Plan, Updates
     from pregel.runtime import Runtime
 
-__all__ = ["DATA", "TRACE", "Plan", "Record", "again_of", "items_of", "position_of", "runner_of"]
-
-#: The fields of the compiled graph.
-DATA: Final = "data"
-TRACE: Final = "@trace"
-
-
-def items_of(loop: str) -> str:
-    """Return the field of the items of a loop."""
-    return f"@items/{loop}"
-
-
-def position_of(loop: str) -> str:
-    """Return the field of the position of a loop."""
-    return f"@at/{loop}"
-
-
-def again_of(loop: str) -> str:
-    """Return the node that goes on with the next item of a loop."""
-    return f"@next/{loop}"
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A node as it was added."""
-
-    name: str
-    kind: str
-    #: Where it leads, in order; of a loop the body and what follows.
-    targets: tuple[str, ...] = ()
-    #: The function, the agent, the conditions with their targets, or what a loop goes over.
-    action: Any = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    #: What it says that it reads and writes; None where it does not say.
-    reads: tuple[str, ...] | None = None
-    writes: tuple[str, ...] | None = None
-    #: The default of a gateway.
-    default: str | None = None
-    #: The key of a loop's item.
-    item: str = ""
-    prompt: Template | None = None
-    #: Options of the engine's node.
-    options: Mapping[str, Any] = field(default_factory=dict)
-    #: What a run must be given for it, by name.
-    needs: Mapping[str, type] = field(default_factory=dict)
-
-
-class Plan:
-    """What all nodes of a compiled flow graph share.
-
-    Args:
-        graph: The graph's name.
-        keys: Its keys, if it has declared them.
-        stored: Whether runs are stored, so that values must be storable.
-    """
-
-    __slots__ = ("declared", "folded", "graph", "keys", "stored")
-
-    def __init__(self, graph: str, keys: type[KeySpace] | None, *, stored: bool) -> None:
-        self.graph = graph
-        self.keys = keys
-        self.stored = stored
-        self.declared: Mapping[str, Key[Any]] = {} if keys is None else keys.keys
-        #: The keys with a reducer: each is a field of its own.
-        self.folded = {each.key: each for each in folded_keys(self.declared.values())}
-
-    def check(self, node: str, key: str, value: Any) -> Any:
-        """Return the value that a node may write to a key.
-
-        Raises:
-            ContextKeyError: The key is not declared.
-            KeyTypeError: The value is not of the key's type.
-            EncodeError: It can't be stored.
-        """
-        where = f"node {node!r} of graph {self.graph!r}"
-        if self.keys is not None:
-            value = self.keys.find(key, where).accept(value, where)
-        if self.stored:
-            check_storable(key, value, where)
-        return value
-
-    def view(
-        self, node: str, state: Mapping[str, Any], runtime: Runtime[Any], frozen: str | None = None
-    ) -> FlowContext:
-        """Return a task's view of the context."""
-        home = runtime.context
-        if not isinstance(home, Home):  # the compiled graph was run by itself
-            home = Home(runtime.config["configurable"].get("thread_id") or self.graph)
-        data = state.get(DATA, {})
-        if self.folded:
-            misplaced = [key for key in self.folded if key in data]
-            if misplaced:  # in an input of the compiled graph by itself: nobody would see it
-                raise ContextKeyError(
-                    f"{DATA!r} of graph {self.graph!r} has {misplaced[0]!r}, which is folded by its reducer: give it as "
-                    f"the field {self.folded[misplaced[0]].field!r}"
-                )
-            held = {key: each.value(state) for key, each in self.folded.items()}
-            data = ChainMap({key: value for key, value in held.items() if value is not MISSING}, data)
-        check = partial(self.check, node)
-        task = TaskPart(self.graph, node, Buffered(data, check), check, self.declared, state.get(TRACE, []), frozen)
-        return FlowContext.of_home(home, task)
-
-    def told(self, record: Record, runtime: Runtime[Any]) -> FlowNode:
-        """Return what a node is told of itself."""
-        return FlowNode(
-            self.graph,
-            record.name,
-            record.kind,
-            record.meta,
-            runtime.step,
-            runtime.attempt,
-            runtime.idempotency_key,
-        )
-
-    def visit(self, node: str, step: int, began: float) -> Visit:
-        """Return the line of the trace for a node that has run."""
-        return Visit(self.graph, node, step, "done", clock().now() - began)
-
-
-#: What a node returns: updates of fields, in one mapping or, where a field gets several, in more.
-Updates = dict[str, Any] | list[dict[str, Any]]
-
-
-def updates(ctx: FlowContext, visit: Visit, extra: Mapping[str, Any] | None = None) -> Updates:
-    """Return what a task changed, field by field, and let the run stop if the task asked for it."""
-    task: TaskPart = ctx.task  # type: ignore[assignment]  # it was made for this task
-    found: dict[str, Any] = {TRACE: visit}
-    if task.buffer.has_delta():
-        found[DATA] = task.buffer.delta()
-    if extra:
-        found.update(extra)
-    if task.stops:
-        ctx.home.request_stop(task.stops[0], f"node {visit.node!r} of graph {visit.graph!r}")
-    task.frozen = "its task has ended, and the write would be lost"
-    return [found, *({f"@key/{key}": value} for key, value in task.added)] if task.added else found
+__all__ = ["Loop", "runner_of"]
 
 
 class Activity:
@@ -197,13 +61,23 @@ class Activity:
         """Run a sync function."""
         began = clock().now()
         ctx, arguments = self.begin(state, runtime)
-        return self.end(ctx, self.record.action(*arguments), runtime.step, began)
+        try:
+            result = self.record.action(*arguments)
+        except KeyTypeError as error:
+            ask_again(error, ctx.home)
+            raise
+        return self.end(ctx, result, runtime.step, began)
 
     async def acall(self, state: Any, runtime: Runtime[Any]) -> Updates:
         """Run an async function."""
         began = clock().now()
         ctx, arguments = self.begin(state, runtime)
-        return self.end(ctx, await self.record.action(*arguments), runtime.step, began)
+        try:
+            result = await self.record.action(*arguments)
+        except KeyTypeError as error:
+            ask_again(error, ctx.home)
+            raise
+        return self.end(ctx, result, runtime.step, began)
 
 
 class Agent:
@@ -387,6 +261,39 @@ def runner_of(plan: Plan, record: Record) -> Any:
     return passing(plan, record)
 
 
+def ask_again(error: KeyTypeError, home: Home) -> None:
+    """Pause the task anew where the value that a key refused is what its question was answered, or a part of that.
+
+    An answer that was taken is kept, so the task would fail of it for ever; one to what a task asks again is dropped.
+    Which question it was is told by the value: what an activity has made itself is its own error, which no other answer
+    mends.
+
+    Args:
+        error: What the write of the key raised.
+        home: Knows what was asked.
+
+    Raises:
+        GraphInterrupt: The question is asked again.
+    """
+    task, run, _, asked, *_ = current_frame()
+    own = [place for place, each in enumerate(asked) if type(each) is not tuple]  # those of graphs inside are tuples
+    for number, place in reversed([*enumerate(own)]):
+        name = f"{run.task_id(task)}#{number}"  # as `interrupt` numbers them
+        if asked[place] is None and holds((run.answers or {}).get(name, MISSING), error.value):
+            question = home.questions.get(name) or Interrupt(f"another answer, for {error}", name)
+            asked[place] = question
+            refused = InvalidResumeError(f"the answer to {name!r} does not fit: {error}. It is asked again")
+            raise GraphInterrupt((question,), refused) from error
+
+
+def holds(answer: Any, value: Any) -> bool:
+    """Return whether a value is an answer, or stands in it."""
+    if answer is value or (type(answer) is type(value) and answer == value):
+        return True
+    parts: Any = answer.values() if isinstance(answer, Mapping) else answer
+    return isinstance(answer, (Mapping, Sequence)) and not isinstance(answer, str) and any(p is value for p in parts)
+
+
 def unawaited(result: Any) -> bool:
     """Return whether something is to be awaited; nobody will, and a coroutine is closed, which else would warn."""
     if inspect.iscoroutine(result):
@@ -400,28 +307,3 @@ def is_async(function: Any) -> bool:
     while isinstance(function, partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - the method itself is asked for
-
-
-def takes_node(function: Any) -> bool:
-    """Return whether an activity takes the node as its second parameter; one with a default counts if it is so named.
-
-    Raises:
-        TypeError: It takes neither (ctx) nor (ctx, node).
-    """
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # a builtin that does not tell
-        return False
-    one, two = (binds(signature, count) for count in (1, 2))
-    if not one and not two:
-        raise TypeError(f"{signature} takes neither (ctx, node) nor (ctx)")
-    return two and (not one or "node" in list(signature.parameters)[1:2])
-
-
-def binds(signature: inspect.Signature, count: int) -> bool:
-    """Return whether a function can be called with so many arguments."""
-    try:
-        signature.bind(*[None] * count)
-    except TypeError:
-        return False
-    return True

@@ -27,7 +27,7 @@ from pregel.codec import seal
 from pregel.errors import ConcurrentRunError
 from pregel.graph.flow.errors import ContextBusyError, FlowRunError
 from pregel.graph.flow.home import Home
-from pregel.graph.flow.nodes import DATA, TRACE
+from pregel.graph.flow.parts import DATA, TRACE
 from pregel.graph.flow.storing import CODEC
 
 if TYPE_CHECKING:

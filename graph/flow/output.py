@@ -22,19 +22,13 @@ def kind_of(ctx: FlowContext, key: str) -> Any:
     """Return the type of a key's values: as the key says itself, or as the graph that runs has declared it."""
     if isinstance(key, Key):
         return key.kind
-    declared = declared_key(ctx, key)
+    declared = None if ctx.task is None else ctx.task.keys.get(key)
     return Any if declared is None else declared.kind
 
 
 def is_folded(ctx: FlowContext, key: str) -> bool:
     """Return whether the graph that runs has declared a key with a reducer, so that it is added to and not set."""
-    declared = declared_key(ctx, key)
-    return declared is not None and declared.reducer is not None
-
-
-def declared_key(ctx: FlowContext, key: str) -> Key[Any] | None:
-    """Return a key as the graph that runs has declared it, or None."""
-    return None if ctx.task is None else ctx.task.keys.get(key)
+    return ctx.task is not None and ctx.task.folds(key)
 
 
 def parsed_output(text: str, key: str, annotation: Any, agent: str) -> Any:

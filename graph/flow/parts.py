@@ -1,8 +1,13 @@
-"""What a flow graph asks of an agent that is one of its nodes, and what it tells nodes about themselves."""
+"""What a node of a flow graph is: as it was added, as it is told of itself, and what one that is an agent must have.
+
+The compiled graph has nodes and fields of its own for loops and keys; what they are called stands here too.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -10,7 +15,42 @@ if TYPE_CHECKING:
     from pregel.graph.flow.context import FlowContext
     from pregel.graph.flow.templates import Template
 
-__all__ = ["AgentPart", "FlowNode"]
+__all__ = [
+    "DATA",
+    "TRACE",
+    "AgentPart",
+    "FlowNode",
+    "Record",
+    "again_of",
+    "items_of",
+    "key_field",
+    "position_of",
+    "takes_node",
+]
+
+#: The fields of the compiled graph.
+DATA: Final = "data"
+TRACE: Final = "@trace"
+
+
+def key_field(key: str) -> str:
+    """Return the field of a key that has a reducer."""
+    return f"@key/{key}"
+
+
+def items_of(loop: str) -> str:
+    """Return the field of the items of a loop."""
+    return f"@items/{loop}"
+
+
+def position_of(loop: str) -> str:
+    """Return the field of the position of a loop."""
+    return f"@at/{loop}"
+
+
+def again_of(loop: str) -> str:
+    """Return the node that goes on with the next item of a loop."""
+    return f"@next/{loop}"
 
 
 class FlowNode(NamedTuple):
@@ -70,3 +110,62 @@ class AgentPart(Protocol):
 
     async def aact(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Mapping[str, Any]:
         """Run the agent on an event loop; see `act`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A node as it was added."""
+
+    name: str
+    kind: str
+    #: Where it leads, in order; of a loop the body and what follows.
+    targets: tuple[str, ...] = ()
+    #: The function, the agent, the conditions with their targets, or what a loop goes over.
+    action: Any = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    #: What it says that it reads and writes; None where it does not say.
+    reads: tuple[str, ...] | None = None
+    writes: tuple[str, ...] | None = None
+    #: The default of a gateway.
+    default: str | None = None
+    #: The key of a loop's item.
+    item: str = ""
+    prompt: Template | None = None
+    #: Options of the engine's node.
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: What a run must be given for it, by name, if it is an activity.
+    needs: Mapping[str, type] = field(default_factory=dict)
+
+    @property
+    def resources(self) -> Mapping[str, type]:
+        """What a run must be given for it, by name."""
+        return self.action.resources() if self.kind == "agent" else self.needs
+
+    def where(self, graph: str) -> str:
+        """Return how messages name it."""
+        return f"{self.kind} {self.name!r} of graph {graph!r}"
+
+
+def takes_node(function: Any) -> bool:
+    """Return whether an activity takes the node as its second parameter; one with a default counts if it is so named.
+
+    Raises:
+        TypeError: It takes neither (ctx) nor (ctx, node).
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin that does not tell
+        return False
+    one, two = (binds(signature, count) for count in (1, 2))
+    if not one and not two:
+        raise TypeError(f"{signature} takes neither (ctx, node) nor (ctx)")
+    return two and (not one or "node" in list(signature.parameters)[1:2])
+
+
+def binds(signature: inspect.Signature, count: int) -> bool:
+    """Return whether a function can be called with so many arguments."""
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True

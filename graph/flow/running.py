@@ -10,12 +10,12 @@ from pregel.control import RunControl
 from pregel.graph.flow.context import FlowContext
 from pregel.graph.flow.errors import FlowRunError, MissingResourceError, ResumeError
 from pregel.graph.flow.home import Cursor, Visit
-from pregel.graph.flow.nodes import DATA, TRACE
+from pregel.graph.flow.parts import DATA, TRACE, again_of
 from pregel.text import show
 from pregel.types import Breakpoint, Command, Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pregel.errors import GraphChangedError
     from pregel.graph.compile import CompiledStateGraph
@@ -48,8 +48,8 @@ class Turn:
 
     Raises:
         FlowRunError: That is no context.
+        FlowDefinitionError: The graph can't mean anything.
         ContextBusyError: Another run has the context.
-        MissingResourceError: Something is not given; nothing was run.
     """
 
     def __init__(
@@ -60,8 +60,9 @@ class Turn:
                 f"graph {graph.name!r} runs on a FlowContext, such as the .ctx of a session, not {show(ctx)}"
             )
         self.graph = graph
+        self.ctx = ctx
         self.home = ctx.home
-        check_resources(graph, resources or {})
+        self.resources = resources or {}
         self.compiled: CompiledStateGraph[Any, Any, Any, Any] = graph.stored_in(self.home.storage())
         self.thread: dict[str, Any] = {"configurable": {"thread_id": self.home.thread(graph.name)}}
         self.config = dict(self.thread)
@@ -75,10 +76,7 @@ class Turn:
         self.found: StateSnapshot | None = None
         #: Whether the run came to its end.
         self.is_over = False
-        needs = tuple(graph.resources())
-        self.home.take(graph.name, self.control, {name: (resources or {})[name] for name in needs})
-        if self.home.needs.get(graph.name, ()) != needs:
-            self.home.needs = {**self.home.needs, graph.name: needs}
+        self.home.take(graph.name, self.control)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -90,6 +88,7 @@ class Turn:
 
         Raises:
             FlowRunError: The graph has an unfinished run on the context.
+            Exception: See `begun`.
         """
         found: StateSnapshot = self.found  # type: ignore[assignment]  # set before
         if found.next and not restart:
@@ -97,6 +96,18 @@ class Turn:
                 f"graph {self.graph.name!r} has an unfinished run on context {self.home.id!r}: due is "
                 f"{', '.join(found.next)}. resume(ctx) goes on with it; run(ctx, restart=True) drops it and begins anew"
             )
+        return self.begun()
+
+    def begun(self) -> dict[str, Any]:
+        """Return what a run begins with.
+
+        Raises:
+            MissingKeyError: A key that must be given is not there.
+            MissingResourceError: Something is not given.
+            KeyTypeError: A value is not of its key's type.
+        """
+        self.provide(None)
+        self.graph.check_given(self.ctx, f"context {self.home.id!r}")
         return self.handed_over()
 
     def go_on(self, answer: Any) -> Command[Any]:
@@ -104,6 +115,8 @@ class Turn:
 
         Raises:
             FlowRunError: Nothing is unfinished.
+            MissingResourceError: Something that may still be needed is not given.
+            KeyTypeError: A value is not of its key's type.
         """
         found: StateSnapshot = self.found  # type: ignore[assignment]  # set before
         if not found.next:
@@ -116,7 +129,29 @@ class Turn:
                 f"graph {self.graph.name!r} waits on context {self.home.id!r} for "
                 f"{', '.join(show(each.value) for each in asked(found.interrupts))}: resume(ctx, answer)"
             )
+        self.provide(reachable(self.graph, found))
+        self.home.questions.update((each.id, each) for each in asked(found.interrupts))
         return Command(update=self.handed_over(), resume=answer)
+
+    def provide(self, names: Collection[str] | None) -> None:
+        """Give the run its resources.
+
+        Args:
+            names: The nodes that may run; None for all.
+
+        Raises:
+            MissingResourceError: Something is missing or of another type; the message names all of it.
+        """
+        needs, given = self.graph.resources(names), self.resources
+        check_resources(self.graph.name, needs, given)
+        self.home.resources = {name: given[name] for name in needs}
+        self.need(needs)
+
+    def need(self, names: Iterable[str]) -> None:
+        """Note what a run that goes on must be given: for snapshots, which tell it without the graph."""
+        needs = tuple(names)
+        if self.home.needs.get(self.graph.name, ()) != needs:
+            self.home.needs = {**self.home.needs, self.graph.name: needs}
 
     def handed_over(self) -> dict[str, Any]:
         """Return the context's data as the graph's fields."""
@@ -140,7 +175,9 @@ class Turn:
         self.take_back(result)
         if snapshot is None:
             self.is_over = True
+            self.home.forget_questions(self.graph.name)
             return Outcome("finished")
+        self.need(self.graph.resources(reachable(self.graph, snapshot)))
         questions = asked(snapshot.interrupts)
         for task in snapshot.tasks:
             if asked(task.interrupts):
@@ -157,7 +194,12 @@ class Turn:
         )
 
     def forget(self) -> None:
-        """Drop the stored run."""
+        """Drop the stored run, if a new one can begin.
+
+        Raises:
+            Exception: See `begun`.
+        """
+        self.begun()
         self.home.storage().delete_thread(self.home.thread(self.graph.name))
 
     def failed(self, snapshot: StateSnapshot) -> None:
@@ -166,6 +208,7 @@ class Turn:
         if snapshot.metadata is None or snapshot.metadata["step"] == began:  # it committed nothing
             return
         self.take_back(snapshot.values)
+        self.need(self.graph.resources(reachable(self.graph, snapshot)))
         for task in snapshot.tasks:
             if task.error is not None:
                 self.tell(task.name, snapshot, "failed")
@@ -244,7 +287,23 @@ def cursor_of(graph: str, snapshot: StateSnapshot) -> Cursor:
     return Cursor(graph, "unfinished" if snapshot.next else "finished", snapshot.next, snapshot.interrupts, step)
 
 
-def check_resources(graph: FlowGraph, given: Mapping[str, Any]) -> None:
+def reachable(graph: FlowGraph, snapshot: StateSnapshot) -> set[str]:
+    """Return the nodes that may run when a run goes on: what is due, and all that links lead to from there."""
+    loops = {again_of(name): name for name in graph.records}
+    waiting = [loops.get(name, name) for name in snapshot.next]
+    for task in snapshot.tasks:
+        if task.result is not None:  # it has ended in a superstep that is not over: what follows it is not due yet
+            waiting += graph.records[loops.get(task.name, task.name)].targets
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in graph.records and name not in found:  # END is no record
+            found.add(name)
+            waiting += graph.records[name].targets
+    return found
+
+
+def check_resources(graph: str, needs: Mapping[str, type], given: Mapping[str, Any]) -> None:
     """Check that a run has what it needs.
 
     Raises:
@@ -252,10 +311,10 @@ def check_resources(graph: FlowGraph, given: Mapping[str, Any]) -> None:
     """
     wrong = [
         f"{name!r} ({kind.__name__})" if name not in given else f"{name!r} ({kind.__name__}, not {show(given[name])})"
-        for name, kind in graph.resources().items()
+        for name, kind in needs.items()
         if name not in given or not isinstance(given[name], kind)
     ]
     if wrong:
         raise MissingResourceError(
-            f"graph {graph.name!r} needs {', '.join(wrong)}: give it as resources={{name: value}}. Nothing was run"
+            f"graph {graph!r} needs {', '.join(wrong)}: give it as resources={{name: value}}. Nothing was run"
         )

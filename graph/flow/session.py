@@ -41,7 +41,7 @@ class AgentSession:
             raise FlowRunError(
                 f"AgentSession({show(ctx)}): it takes a FlowContext. To share an id is not to share data"
             )
-        if ctx._task is not None:  # noqa: SLF001 - of the same package
+        if ctx.task is not None:
             raise FlowRunError(
                 f"AgentSession was given a task's view of context {ctx.id!r}, which ends with the task: open it on the "
                 "context that the graph is run on"

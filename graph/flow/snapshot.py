@@ -9,8 +9,8 @@ from pregel.errors import ConcurrentRunError, DecodeError, EncodeError
 from pregel.graph.flow.context import FlowContext
 from pregel.graph.flow.errors import ContextBusyError, ContextKeyError
 from pregel.graph.flow.home import Home, Visit, check_key
-from pregel.graph.flow.nodes import DATA, TRACE
 from pregel.graph.flow.open import opened
+from pregel.graph.flow.parts import DATA, TRACE, key_field
 from pregel.graph.flow.standing import graphs_of
 from pregel.graph.flow.stored import checked, put_back, rows_of, taken_out
 from pregel.graph.flow.storing import CODEC
@@ -32,7 +32,7 @@ VISIT: Final = Visit._fields
 def to_json(ctx: FlowContext) -> str:
     """Return a context as JSON; see `FlowContext.to_json`."""
     home = ctx.home
-    if ctx._task is not None or home.running is not None:  # noqa: SLF001 - of the same package
+    if ctx.task is not None or home.running is not None:
         raise ContextBusyError(
             f"context {home.id!r} can't be told as JSON while graph {home.running!r} runs on it: what it holds is "
             "settled when the run ends or pauses"
@@ -63,7 +63,7 @@ def graph_part(home: Home, graph: str) -> dict[str, Any] | None:
 
 def is_handed_over(home: Home, field: str) -> bool:
     """Return whether a run that goes on is given a field by the context."""
-    return field in {DATA, TRACE} or field in home.private or field.startswith("@key/")
+    return field in {DATA, TRACE} or field in home.private or field.startswith(key_field(""))
 
 
 def from_json(text: str, checkpointer: Checkpointer | None = None) -> FlowContext:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pregel.codec import Codec, register
+from pregel.errors import EncodeError
 from pregel.graph.storable import storable_types
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ __all__ = ["CODEC", "check_storable", "learn"]
 CODEC: Final = Codec()
 #: Types whose values can always be stored.
 PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None)})
+#: What the codec advises where a type is unknown. A context has keys and no fields, so it is told in other words.
+ADVICE: Final = ". Register its type with pregel.codec.register, or annotate the field with UntrackedValue"
 
 
 def check_storable(key: str, value: Any, where: str) -> None:
@@ -24,8 +27,18 @@ def check_storable(key: str, value: Any, where: str) -> None:
     Raises:
         EncodeError: It can't; the message names the key and the path.
     """
-    if type(value) not in PLAIN:
+    if type(value) in PLAIN:
+        return
+    try:
         CODEC.encode(value, f"{where}: the value of key {str(key)!r}")
+    except EncodeError as error:
+        message = str(error)
+        if not message.endswith(ADVICE):
+            raise
+        raise EncodeError(
+            f"{message.removesuffix(ADVICE)}. If it is data, register its type with pregel.codec.register, or declare "
+            f"Key(type, {str(key)!r}); if it is a connection or the like, let it be a Resource that each run is given"
+        ) from error
 
 
 def learn(annotations: Iterable[Any]) -> None:

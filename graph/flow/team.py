@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from pregel.clock import clock
-from pregel.errors import nearest
-from pregel.graph.agent import create_supervisor
+from pregel.errors import GraphRecursionError, nearest
+from pregel.graph.agent import AgentMiddleware, create_supervisor
 from pregel.graph.flow.agents import GAP, Agent, Call, SimpleAgent, said, steps_of
 from pregel.graph.flow.errors import FlowDefinitionError
 from pregel.graph.flow.resources import named, resolved
@@ -38,8 +38,13 @@ if TYPE_CHECKING:
     from pregel.graph.flow.parts import FlowNode
     from pregel.graph.flow.templates import Template
     from pregel.main import Pregel
+    from pregel.runtime import Runtime
 
 __all__ = ["Lead", "Sequential", "Supervisor", "TeamAgent", "TeamProtocol"]
+
+
+#: How often a supervisor is asked unless something else is said; each time it hands work out or has the last word.
+MAX_TURNS: Final = 8
 
 
 class Lead(NamedTuple):
@@ -50,6 +55,8 @@ class Lead(NamedTuple):
     model: Any
     #: The team's own role and instruction.
     system: str
+    #: How often the team's model may be asked in one call of the team.
+    max_turns: int = MAX_TURNS
 
 
 class TeamProtocol(Protocol):
@@ -137,6 +144,37 @@ class Sequential:
         return {"order": list(dict.fromkeys(record.source for record in records))}
 
 
+class TurnLimit(AgentMiddleware):
+    """Fails a supervisor that goes on handing out work: it has been asked so often since the prompt.
+
+    What counts stands in the conversation, so that a team that was paused counts on.
+
+    Args:
+        lead: The team.
+    """
+
+    def __init__(self, lead: Lead) -> None:
+        self.lead = lead
+
+    def before_model(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002 - the form of a hook
+        """Count the turns.
+
+        Raises:
+            GraphRecursionError: There were as many as there may be.
+        """
+        messages, (name, _, _, most) = state["messages"], self.lead
+        prompt = max(index for index, message in enumerate(messages) if message.type == "human")
+        turns = [message for message in messages[prompt:] if message.type == "ai" and message.name == name]
+        if len(turns) >= most:
+            called = ", ".join(call["name"] for call in turns[-1].tool_calls)
+            raise GraphRecursionError(
+                f"the supervisor of team {name!r} has had {most} turns, its max_turns, and no last word: in the last "
+                f"one it called {called}. Say in its instruction when the work is done, or give it more: "
+                "TeamAgent(max_turns=...), and resume goes on",
+                state,
+            )
+
+
 class Supervisor:
     """The team's model hands work to the members and gets the conversation back from each; its last word counts."""
 
@@ -145,7 +183,10 @@ class Supervisor:
 
     def build(self, lead: Lead, members: Mapping[str, Pregel]) -> Pregel:
         """Return the members around a supervisor of the team's name."""
-        return create_supervisor([*members.values()], lead.model, lead.system or None, name=lead.name)
+        limits = [TurnLimit(lead)]
+        return create_supervisor(
+            [*members.values()], lead.model, lead.system or None, middleware=limits, name=lead.name
+        )
 
     def state(self, records: Sequence[Record]) -> Mapping[str, Any]:
         """Return whom the supervisor has called, in order."""
@@ -168,9 +209,12 @@ class TeamAgent(Agent):
             asked.
         prompt: What it is asked; a template. `add_agent(prompt=...)` takes its place.
         output_key: The key that gets the final answer, parsed to the key's type if it has one.
+        max_turns: How often the supervisor is asked in one call of the team: to hand out work, and for the last word.
+            One that wants more fails with a `GraphRecursionError`. A sequence has no such turns.
 
     Raises:
-        FlowDefinitionError: The members can't be a team, or the protocol is unknown or lacks a model.
+        FlowDefinitionError: The members can't be a team, the protocol is unknown or lacks a model, or `max_turns` is no
+            number of turns.
         Exception: See `Agent`.
     """
 
@@ -185,8 +229,12 @@ class TeamAgent(Agent):
         instruction: str | None = None,
         prompt: str | None = None,
         output_key: str | None = None,
+        max_turns: int = MAX_TURNS,
     ) -> None:
         super().__init__(name, role, instruction, prompt, output_key)
+        if type(max_turns) is not int or max_turns < 1:
+            raise FlowDefinitionError(f"team {name!r}: max_turns is a number of turns from 1, not {max_turns!r}")
+        self.max_turns = max_turns
         self.members = checked_members(members, name)
         self.protocol = protocol_of(protocol, name)
         self.model = model
@@ -210,26 +258,16 @@ class TeamAgent(Agent):
         """Return what a run must be given: see `AgentPart`."""
         return named([self.model, *(each.model for each in self.members)])
 
-    def act(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Mapping[str, Any]:
-        """Run the team inside a task: see `AgentPart`."""
-        call = self._begin(ctx, node, prompt)
-        return self._end(ctx, node, call, call.graph.invoke({"messages": call.given}))
-
-    async def aact(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Mapping[str, Any]:
-        """Run the team on an event loop: see `AgentPart`."""
-        call = self._begin(ctx, node, prompt)
-        return self._end(ctx, node, call, await call.graph.ainvoke({"messages": call.given}))
-
     def _begin(self, ctx: FlowContext, node: FlowNode, prompt: Template | None) -> Call:
         given = ctx.home.resources
         brief = self.brief(ctx, prompt)
         members = {each.name: each.graph(given, each.brief(ctx, asked=False).system or None) for each in self.members}
-        graph = self.protocol.build(Lead(self.name, resolved(self.model, given), brief.system), members)
+        graph = self.protocol.build(Lead(self.name, resolved(self.model, given), brief.system, self.max_turns), members)
         asked = HumanMessage(brief.prompt, id=node.idempotency_key)
         return Call(graph, [*self.remembered(ctx, prompt), asked], clock().now())
 
     def _end(self, ctx: FlowContext, node: FlowNode, call: Call, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = said(result["messages"], node.idempotency_key, self.name)
+        found = said(call, result, node.idempotency_key, self.name)
         self.write(ctx, found.answer.text)
         prompt, names = str(found.asked.text), [each.name for each in self.members]
         records = records_of(found.made, self.name, names)

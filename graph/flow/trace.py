@@ -56,7 +56,8 @@ class Metrics:
     cached_tokens: int = 0
     #: Of the output tokens, those that were thought and not said.
     reasoning_tokens: int = 0
-    #: Seconds that the calls took, pauses left out.
+    #: Seconds, by the clock, from when the task of a call last began to the answer: what it took before a pause or a
+    #: failure is not in it. 0 for the members of a team, whose time is the team's.
     seconds: float = 0.0
 
     def __add__(self, other: Metrics) -> Metrics:

@@ -2,6 +2,16 @@
 
 from functools import wraps
 
+from pregel.graph.flow import FlowGraph
+
+
+def chain(*functions, name="g", **options):
+    """Return a graph that calls functions one after the other, as the nodes n1, n2, and so on."""
+    graph = FlowGraph(name, **options)
+    for number, function in enumerate(functions, 1):
+        graph.add_activity(f"n{number}", function, to=f"n{number + 1}" if number < len(functions) else None)
+    return graph
+
 
 def run(door, graph, ctx, **options):
     """Run a graph on a context."""

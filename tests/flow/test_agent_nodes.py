@@ -74,7 +74,7 @@ def test_what_its_templates_read_is_checked_at_build():
     with pytest.raises(FlowDefinitionError, match=r"agent 'echo' of graph 'g' reads 'order.nr'.*'order.id'"):
         FlowGraph("g", keys=Keys).add_agent(Echo(instruction="#{order.nr}")).compile()
     with pytest.raises(FlowDefinitionError, match=r"reads 'other', which nothing writes"):
-        FlowGraph("g", keys=Keys).add_agent(Echo(), prompt="#{other.part}").compile()
+        FlowGraph("g", keys=Keys).add_agent(Echo(), prompt="#{other}").compile()
     FlowGraph("g", keys=Keys).add_agent(Echo(), prompt="#{order.id}").compile()
 
 
@@ -126,3 +126,11 @@ def test_all_missing_resources_are_named_before_anything_runs(door):
     run(door, graph, ctx, resources={"model": "m", "db": {}})
     assert agent.seen[0][0] == {"model": "m", "db": {}}
     assert ctx.home.resources == {}
+
+
+@pytest.mark.parametrize("field", ["said", "@@said", "@trace", "@key/out", "@at/loop"])
+def test_a_field_that_is_not_an_agents_to_keep_is_refused(field):
+    agent = Echo(instruction="go")
+    agent.fields = lambda: {field: int}
+    with pytest.raises(FlowDefinitionError, match=rf"an agent of graph 'g' keeps the field '{field}'"):
+        FlowGraph("g").add_agent(agent).run(FlowContext())

@@ -25,6 +25,7 @@ from pregel.graph.flow.keys import Key, KeySpace
 from pregel.graph.flow.output import parsed_output
 from pregel.graph.flow.resources import Resource
 from pregel.graph.flow.session import AgentSession
+from pregel.graph.flow.team import TeamAgent
 from tests.flow.flows import said, tokens
 from tests.flow.running import resume, run
 
@@ -390,3 +391,27 @@ def test_a_model_that_the_compiled_graph_by_itself_lacks_is_named(door):
     compiled = FlowGraph("g").add_agent(SimpleAgent(Resource("llm"), name="a", instruction="?")).compile()
     with pytest.raises(MissingResourceError, match=r"the resource 'llm' was not given: FlowGraph.run\(ctx, resources="):
         door.invoke(compiled, {"data": {}})
+
+
+@pytest.mark.parametrize("carried", [False, True], ids=["in place", "from a snapshot"])
+@pytest.mark.parametrize("team", [False, True], ids=["agent", "team"])
+def test_after_an_answer_that_does_not_fit_the_model_is_asked_anew_and_every_token_counts(door, team, carried):
+    model = ScriptedModel([said("a lot", 1, 0), said("much", 10, 0), said("0.9", 100, 0)])
+    agent = SimpleAgent(
+        model, name="a", instruction=None if team else "?", output_key=None if team else "analysis.score"
+    )
+    part = TeamAgent([agent], name="t", prompt="?", output_key="analysis.score") if team else agent
+    graph, ctx = FlowGraph("g", Keys).add_agent(part), FlowContext()
+    with pytest.raises(AgentOutputError, match="a lot"):
+        run(door, graph, ctx)
+    with pytest.raises(AgentOutputError, match="much"):
+        resume(door, graph, ctx)
+    assert dict(ctx) == {}
+    if carried:
+        ctx = FlowContext.from_json(ctx.to_json())
+    resume(door, graph, ctx)
+    assert dict(ctx) == {"analysis.score": 0.9}
+    assert [message.text for message in AgentSession(ctx).messages] == ["?", "0.9"]
+    for trace in (part.trace(ctx), agent.trace(ctx)):
+        assert tokens(trace.metrics) == (3, 0, 111, 0, 111)
+    assert len(model.calls) == 3

@@ -3,7 +3,7 @@
 import pytest
 
 from pregel.errors import EncodeError, InvalidIdError
-from pregel.graph.flow import ContextKeyError, FlowContext, FlowRunError
+from pregel.graph.flow import ContextKeyError, FlowContext, FlowRunError, MissingKeyError
 
 
 def test_none_is_a_value_and_a_delete_is_real():
@@ -24,6 +24,43 @@ def test_a_missing_key_says_which_are_near():
     with pytest.raises(KeyError, match=r"order.amount"):
         del ctx["order.amout"]
     assert ctx.get("order.amout") is None
+
+
+def test_the_first_data_may_be_a_mapping_with_dotted_keys_beside_keywords():
+    ctx = FlowContext("job", {"order.id": "SO-1", "n": 1}, n=2)
+    assert (ctx.id, dict(ctx)) == ("job", {"order.id": "SO-1", "n": 2})
+    assert dict(FlowContext(None, {"data": 1}, data=2, id_="x")) == {"data": 2, "id_": "x"}
+    assert FlowContext(id="job", data=1).id == "job"
+    with pytest.raises(ContextKeyError, match=r"'@a' is reserved"):
+        FlowContext("job", {"@a": 1})
+    with pytest.raises(TypeError, match=r"at most 1"):
+        FlowContext("job", {}, {})
+
+
+def test_a_value_that_is_taken_out_is_gone_and_a_default_stands_for_what_is_not_there():
+    ctx = FlowContext(a=None)
+    assert ctx.pop("a", 1) is None
+    assert ctx.pop("a", 1) == 1
+    with pytest.raises(MissingKeyError, match=r"context .* has no key 'a'\. It is empty"):
+        ctx.pop("a")
+
+
+def test_near_keys_are_looked_for_only_where_a_miss_is_an_error():
+    class Counted(dict):
+        def __iter__(self):
+            raise AssertionError("all keys were gone through")
+
+    ctx = FlowContext()
+    ctx.home.values = Counted(a=1)
+    assert (ctx.get("a"), ctx.get("b"), ctx.pop("b", 2), "b" in ctx) == (1, None, 2, False)
+    ctx.setdefault("c", 3)
+    assert ctx["c"] == 3
+
+
+def test_of_many_keys_an_error_names_some():
+    ctx = FlowContext(None, {f"k{number}": 0 for number in range(14)})
+    with pytest.raises(MissingKeyError, match=r"It has k0, .*, k11 and 2 more\.$"):
+        ctx["other"]
 
 
 def test_an_update_is_whole_or_nothing():

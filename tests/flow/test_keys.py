@@ -3,11 +3,10 @@
 import copy
 import operator
 import pickle
-from dataclasses import dataclass
-from typing import Literal
 
 import pytest
 
+from pregel import interrupt
 from pregel.errors import EncodeError
 from pregel.graph.flow import (
     ContextKeyError,
@@ -17,21 +16,15 @@ from pregel.graph.flow import (
     Key,
     KeySpace,
     KeyTypeError,
+    MissingKeyError,
 )
-from tests.flow.running import run
+from tests.flow.keyspace import Keys, Order
+from tests.flow.running import resume, run
 
 
-@dataclass
-class Order:
-    id: str
-
-
-class Keys(KeySpace):
-    question = Key(str, "input.question", given=True)
-    order = Key(Order, "order")
-    risk = Key(str, "analysis.risk", writers=["risk"])
-    level = Key(Literal["HIGH", "LOW"], "route.level")
-    notes = Key(list[str], "notes", reducer=operator.add)
+def asked():
+    """A context with what the graphs of `Keys` must be given."""
+    return FlowContext(None, {Keys.question: "why"})
 
 
 def one(function, **options):
@@ -74,10 +67,10 @@ def test_a_value_of_another_type_is_refused_at_the_write_naming_node_and_key(doo
     def work(ctx):
         ctx[Keys.level] = "MEDIUM"
 
-    ctx = FlowContext()
+    ctx = asked()
     with pytest.raises(KeyTypeError, match=r"node 'work' of graph 'g': key 'route.level' takes .*'MEDIUM'"):
         run(door, one(work), ctx)
-    assert dict(ctx) == {"notes": []}
+    assert dict(ctx) == {"input.question": "why", "notes": []}
 
 
 def test_a_value_is_stored_as_it_is_and_never_converted(door):
@@ -86,7 +79,7 @@ def test_a_value_is_stored_as_it_is_and_never_converted(door):
             ctx[Keys.order] = {"id": "SO-1"}
         ctx[Keys.order] = Order("SO-1")
 
-    ctx = FlowContext()
+    ctx = asked()
     run(door, one(work), ctx)
     assert ctx[Keys.order] == Order("SO-1")
 
@@ -96,24 +89,24 @@ def test_an_undeclared_key_is_refused_with_the_nearest(door):
         ctx["route.levl"] = "HIGH"
 
     with pytest.raises(ContextKeyError, match=r"Keys has no key 'route.levl'. Did you mean 'route.level'"):
-        run(door, one(work), FlowContext())
+        run(door, one(work), asked())
 
 
 def test_only_its_writers_write_a_key(door):
     def work(ctx):
         ctx.update({Keys.level: "HIGH", Keys.risk: "low"})
 
-    ctx = FlowContext()
+    ctx = asked()
     with pytest.raises(ContextKeyError, match=r"node 'work' of graph 'g' may not write 'analysis.risk'.*risk"):
         run(door, one(work), ctx)
-    assert dict(ctx) == {"notes": []}
+    assert dict(ctx) == {"input.question": "why", "notes": []}
 
 
 def test_who_may_not_write_a_key_may_not_delete_it(door):
     def work(ctx):
         del ctx[Keys.risk]
 
-    ctx = FlowContext()
+    ctx = asked()
     ctx[Keys.risk] = "low"
     with pytest.raises(ContextKeyError, match=r"may not write 'analysis.risk'"):
         run(door, one(work), ctx)
@@ -140,8 +133,11 @@ def test_what_no_checkpoint_can_hold_is_refused_at_the_write_naming_the_key(door
         with (tmp_path / "a").open() as file:
             ctx["file"] = [file]
 
-    with pytest.raises(EncodeError, match=r"node 'work' of graph 'g': the value of key 'file'\[0\]"):
+    with pytest.raises(EncodeError, match=r"node 'work' of graph 'g': the value of key 'file'\[0\]") as caught:
         run(door, FlowGraph("g").add_activity("work", work), FlowContext())
+    assert "Resource" in str(caught.value)
+    assert "Key(type, 'file')" in str(caught.value)
+    assert "Untracked" not in str(caught.value)  # a flow has no fields that could be annotated so
 
 
 def notes(door, keys=Keys):
@@ -161,7 +157,7 @@ def notes(door, keys=Keys):
 
     graph.add_activity("b", twice, to="join", writes=["notes"])
     graph.add_join("join")
-    ctx = FlowContext()
+    ctx = asked()
     run(door, graph, ctx)
     assert ctx["notes"] == ["a", "b1", "b2"]
     run(door, graph, ctx)
@@ -204,118 +200,136 @@ def test_what_is_deleted_between_runs_does_not_come_back(door):
     assert seen[2:] == [{"best": 3, "sum": 5}, {"sum": 0}]
 
 
-# --- what is found at build -------------------------------------------------------------------------------------------
+ran = []
 
 
-def test_an_unknown_key_is_found_at_build():
-    with pytest.raises(FlowDefinitionError, match=r"activity 'work' of graph 'g' writes 'route.levl'.*'route.level'"):
-        one(print, writes=["route.levl"]).compile()
-    with pytest.raises(FlowDefinitionError, match=r"reads 'x'"):
-        one(print, reads=["x"]).compile()
+def given(*names):
+    """A graph that must be given keys of such names, and writes a word."""
+    ran.clear()
+    keys = {f"key{number}": Key(str, name, given=True) for number, name in enumerate(names)}
+    space = type("Given", (KeySpace,), {**keys, "word": Key(str, "word")})
+    return FlowGraph("g", keys=space).add_activity("a", lambda ctx: ran.append(ctx["word"]))
 
 
-def test_a_key_that_is_read_and_never_written_is_found_at_build():
-    graph = one(print, reads=[Keys.level], writes=[])
-    with pytest.raises(FlowDefinitionError, match=r"reads 'route.level', which nothing writes"):
-        graph.compile()
-    one(print, reads=[Keys.question, Keys.risk], writes=[]).compile()  # given, and written by another graph
-    one(print, reads=[Keys.level]).compile()  # a node that does not say may write it
-    one(print, reads=[Keys.level], writes=[Keys.level]).compile()
+def test_a_key_that_must_be_given_is_missed_before_anything_runs(door):
+    ctx = FlowContext("job", {"input.qestion": "why", "b": 1})
+    expected = (
+        r"graph 'g' must be given 'input.question', 'input.id', .* context 'job' .*Did you mean 'input.qestion'\?"
+    )
+    with pytest.raises(MissingKeyError, match=expected):
+        run(door, given("input.question", "input.id", "b"), ctx)
+    assert ran == []
+    assert ctx.cursor(given("input.question")).status == "new"
 
 
-def test_a_writer_that_is_none_is_found_at_build():
-    with pytest.raises(ContextKeyError, match=r"writes 'analysis.risk', whose writers are risk"):
-        one(print, writes=[Keys.risk]).compile()
+def test_a_key_that_is_given_for_a_while_is_given(door):
+    ctx, graph = FlowContext(word="w"), given("user")
+    with ctx.scoped(user="ann"):
+        run(door, graph, ctx)
+    assert ran == ["w"]
 
 
-def forked(first, second, *, join=True):
-    graph = FlowGraph("g")
-    graph.add_parallel("fork", ["a", "b"])
-    graph.add_activity("a", print, to="join", writes=first)
-    graph.add_activity("b", print, to="join", writes=second)
-    graph.add_join("join", to="after")
-    graph.add_activity("after", print, writes=["x"])
-    return graph
+def test_what_was_given_may_be_used_up_before_a_run_goes_on(door):
+    class Given(KeySpace):
+        ticket = Key(str, "ticket", given=True)
+        answer = Key(str, "answer")
+
+    graph = FlowGraph("g", keys=Given).add_activity("use", lambda ctx: ctx.pop("ticket") and None, to="ask")
+    graph.add_activity("ask", lambda ctx: ctx.update(answer=interrupt("well?")))
+    ctx = FlowContext(ticket="t")
+    run(door, graph, ctx)
+    assert resume(door, graph, ctx, "yes").status == "finished"
+    assert dict(ctx) == {"answer": "yes"}
 
 
-def test_two_parallel_writers_of_one_key_are_found_at_build():
-    with pytest.raises(FlowDefinitionError, match=r"nodes 'a' and 'b' of graph 'g' both write 'x', and 'fork'"):
-        forked(["x"], ["y", "x"]).compile()
-    forked(["x"], ["y"]).compile()  # and the node after the join writes x again
+def test_a_run_that_can_not_begin_drops_no_unfinished_one(door):
+    graph = FlowGraph("g", keys=given("ticket").keys).add_activity("old", lambda ctx: ctx.update(word=interrupt("?")))
+    ctx = FlowContext(ticket="t")
+    run(door, graph, ctx)
+    del ctx["ticket"]
+    with pytest.raises(MissingKeyError):
+        run(door, given("ticket"), ctx, restart=True)  # the node that is due is not in this one
+    assert ctx.cursor(graph).next == ("old",)
 
 
-def test_writers_of_one_branch_or_of_ways_that_exclude_each_other_are_none():
-    graph = FlowGraph("g")
-    graph.add_parallel("fork", ["a", "pick"])
-    graph.add_activity("a", print, to="a2", writes=["x"])
-    graph.add_activity("a2", print, to="join", writes=["x"])
-    graph.add_exclusive("pick", [(bool, "b")], default="c")
-    graph.add_activity("b", print, to="join", writes=["y"])
-    graph.add_activity("c", print, to="join", writes=["y"])
-    graph.add_join("join")
-    graph.compile()
-    graph = forked(["x"], ["y"])
-    graph.link("after", "late")
-    graph.add_activity("late", print, writes=["x"])
-    graph.compile()
+@pytest.mark.parametrize("read", [lambda ctx: ctx["b"], lambda ctx: ctx.pop("b"), lambda ctx: ctx.__delitem__("b")])
+def test_reading_what_is_not_there_names_node_graph_and_keys(read, door):
+    with pytest.raises(
+        MissingKeyError, match=r"^node 'work' of graph 'g' reads 'b', which the context does not have\. It has"
+    ):
+        run(door, FlowGraph("g").add_activity("work", read), FlowContext(order=1))
 
 
-def test_branches_that_never_meet_are_compared_to_their_ends():
-    graph = FlowGraph("g")
-    graph.add_parallel("fork", ["a", "b"])
-    graph.add_activity("a", print, to="deep")
-    graph.add_activity("deep", print, writes=["x"])
-    graph.add_activity("b", print, writes=["x"])
-    with pytest.raises(FlowDefinitionError, match=r"'deep' and 'b'"):
-        graph.compile()
+def test_reading_a_declared_key_that_has_no_value_says_so(door):
+    expected = (
+        r"^node 'work' of graph 'g' reads 'route.level', which is declared and has no value\. It has input.question"
+    )
+    with pytest.raises(MissingKeyError, match=expected):
+        run(door, one(lambda ctx: ctx[Keys.level]), asked())
+    run(door, one(lambda ctx: ctx.get(Keys.level) and None), asked())
 
 
-def test_what_an_inclusive_gateway_takes_may_run_side_by_side():
-    graph = FlowGraph("g").add_inclusive("gate", [(bool, "a"), (bool, "b")])
-    graph.add_activity("a", print, writes=["x"]).add_activity("b", print, writes=["x"])
-    with pytest.raises(FlowDefinitionError, match=r"'a' and 'b' of graph 'g' both write 'x', and 'gate'"):
-        graph.compile()
-    graph = FlowGraph("g").add_exclusive("gate", [(bool, "a"), (bool, "b")])
-    graph.add_activity("a", print, writes=["x"]).add_activity("b", print, writes=["x"])
-    graph.compile()
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda ctx: ctx.get("route.levl"),
+        lambda ctx: ctx["route.levl"],
+        lambda ctx: ctx.pop("route.levl", None),
+        lambda ctx: ctx.group("route").get("levl"),
+        lambda ctx: ctx.setdefault("route.levl", "HIGH"),
+    ],
+)
+def test_reading_an_undeclared_key_is_an_error_with_the_nearest(read, door):
+    with pytest.raises(ContextKeyError, match=r"node 'work' of graph 'g': Keys has no key 'route.levl'.*'route.level'"):
+        run(door, one(read), asked())
 
 
-def test_the_keys_of_a_loop_are_checked_at_build():
-    def looped(over, item):
-        graph = FlowGraph("g", keys=Keys).add_loop("each", over=over, item=item, body="work")
-        return graph.add_activity("work", print, to="each", writes=[])
-
-    with pytest.raises(FlowDefinitionError, match=r"loop 'each' of graph 'g' reads 'orders'.*'order'"):
-        looped("orders", Keys.order).compile()
-    with pytest.raises(FlowDefinitionError, match=r"loop 'each' of graph 'g' writes 'ordre'.*'order'"):
-        looped(Keys.question, "ordre").compile()
-    looped(Keys.question, Keys.order).compile()
-
-
-def test_keys_with_a_reducer_may_have_parallel_writers():
+def test_a_condition_reads_declared_keys_only(door):
     graph = FlowGraph("g", keys=Keys)
-    graph.add_parallel("fork", ["a", "b"])
-    graph.add_activity("a", print, writes=[Keys.notes])
-    graph.add_activity("b", print, writes=[Keys.notes])
-    graph.compile()
+    graph.add_exclusive("gate", [(lambda ctx: ctx.get("route.levl"), "a")], default="a").add_activity("a", print)
+    with pytest.raises(ContextKeyError, match=r"node 'gate' of graph 'g': Keys has no key 'route.levl'"):
+        run(door, graph, asked())
 
 
-@pytest.mark.parametrize("attribute", ["keys", "find"])
-def test_an_attribute_of_the_key_space_itself_is_no_key(attribute):
-    with pytest.raises(FlowDefinitionError, match=rf"Keys.{attribute}: keys and find are what a KeySpace itself has"):
-        type("Keys", (KeySpace,), {attribute: Key(int, "k")})
+def test_keys_of_other_graphs_are_seen_where_they_are(door):
+    seen = []
+    ctx = asked()
+    ctx["of.another"] = 1
+    run(door, one(lambda c: seen.append((c["of.another"], dict(c)["of.another"], "nobodys" in c))), ctx)
+    assert seen == [(1, 1, False)]
 
 
-def test_a_graph_takes_a_key_space_and_nothing_else():
-    with pytest.raises(FlowDefinitionError, match=r"keys of graph 'g' is a class of keys, a KeySpace, not \{'a'"):
-        FlowGraph("g", keys={"a": int})
+class Once(KeySpace):
+    question = Key(str, "input.question", given=True, once=True)
+    final = Key(str, "output.final", once=True)
 
 
-def test_the_compiled_graph_by_itself_takes_a_key_with_a_reducer_as_its_field(door):
-    class Keys(KeySpace):
-        notes = Key(list[int], "notes", reducer=operator.add)
+@pytest.mark.parametrize("key", ["input.question", "output.final"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda ctx, key: ctx.__setitem__(key, "other"),
+        lambda ctx, key: ctx.update({key: "other"}),
+        lambda ctx, key: ctx.__delitem__(key),
+        lambda ctx, _: ctx.clear(),
+    ],
+)
+def test_what_is_set_once_no_node_changes(write, key, door):
+    graph = FlowGraph("g", keys=Once).add_activity("first", lambda ctx: ctx.update({Once.final: "done"}), to="second")
+    graph.add_activity("second", lambda ctx: write(ctx, key))
+    ctx = FlowContext(None, {Once.question: "why"})
+    with pytest.raises(ContextKeyError, match=r"node 'second' of graph 'g': '.*' is set once and has a value"):
+        run(door, graph, ctx)
+    assert dict(ctx) == {"input.question": "why", "output.final": "done"}
+    ctx["output.final"] = "mine"  # between runs the owner may
 
-    compiled = FlowGraph("g", Keys).add_activity("a", lambda ctx: ctx.add("notes", [2])).compile()
-    assert door.invoke(compiled, {"@key/notes": [1]})["@key/notes"] == [1, 2]
-    with pytest.raises(ContextKeyError, match=r"'notes', which is folded by its reducer: give it as the field '@key/n"):
-        door.invoke(compiled, {"data": {"notes": [1]}})
+
+def test_who_sets_once_sets_it_once(door):
+    def twice(ctx):
+        ctx[Once.final] = "one"
+        ctx[Once.final] = "two"
+
+    with pytest.raises(ContextKeyError, match=r"'output.final' is set once"):
+        run(door, FlowGraph("g", keys=Once).add_activity("a", twice), FlowContext(None, {Once.question: "why"}))
+    with pytest.raises(FlowDefinitionError, match=r"key 'k' is set once, and its reducer adds to it"):
+        Key(int, "k", once=True, reducer=operator.add)

@@ -87,10 +87,78 @@ def needing(*types):
 def test_of_two_types_of_one_name_the_narrower_one_counts():
     assert needing(Database, Remote).resources() == needing(Remote, Database).resources() == {"db": Remote}
     assert needing(object, Database).resources() == {"db": Database}
-    with pytest.raises(FlowDefinitionError, match=r"node '1' .* to be a int, and another node .* a Database"):
+    with pytest.raises(FlowDefinitionError, match=r"activity '1' .* to be a int, and another node .* a Database"):
         needing(Database, int).resources()
 
 
 def test_what_is_no_resource_is_refused_when_it_is_added():
     with pytest.raises(FlowDefinitionError, match="activity 'a' of graph 'g': resources takes a list"):
         FlowGraph("g").add_activity("a", lambda _: None, resources=["db"])
+
+
+def two_models(second):
+    """An agent, then a node, then an agent: each agent has a model of its own."""
+    graph = FlowGraph("g")
+    graph.add_agent(SimpleAgent(Resource("first"), name="one", instruction="?", output_key="one"), to="ask")
+    graph.add_activity("ask", second, to="two")
+    return graph.add_agent(SimpleAgent(Resource("second"), name="two", instruction="?", output_key="two"))
+
+
+def paused(ctx):
+    ctx["ok"] = interrupt("ok?")
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_a_run_that_goes_on_needs_what_may_still_run_and_no_more(carried, door):
+    ctx = FlowContext()
+    run(door, two_models(paused), ctx, resources={"first": ScriptedModel(["a"]), "second": None})
+    text = ctx.to_json()
+    assert json.loads(text)["resources"] == ["second"]
+    ctx = FlowContext.from_json(text) if carried else ctx
+    with pytest.raises(MissingResourceError, match=r"graph 'g' needs 'second' \(object\): "):
+        resume(door, two_models(paused), ctx, "yes")
+    assert ctx.cursor(two_models(paused)).pending  # the answer was not taken
+    assert resume(door, two_models(paused), ctx, "yes", resources={"second": ScriptedModel(["b"])}).status == "finished"
+    assert dict(ctx) == {"one": "a", "ok": "yes", "two": "b"}
+
+
+def test_what_a_failed_run_still_needs_is_what_was_due(door):
+    def failing(_):
+        raise RuntimeError
+
+    ctx = FlowContext()
+    with pytest.raises(RuntimeError):
+        run(door, two_models(failing), ctx, resources={"first": ScriptedModel(["a"]), "second": None})
+    assert json.loads(ctx.to_json())["resources"] == ["second"]
+    resume(door, two_models(lambda ctx: None), ctx, resources={"second": ScriptedModel(["b"])})
+    assert ctx["two"] == "b"
+
+
+def test_what_follows_a_branch_that_has_ended_beside_one_that_waits_is_still_needed(door):
+    def graph():
+        made = FlowGraph("g").add_parallel("fork", ["done", "ask"]).add_activity("ask", paused)
+        made.add_activity("done", lambda _: None, resources=[Resource("first")], to="after")
+        return made.add_activity(
+            "after", lambda ctx: ctx.update(got=ctx.resource("second")), resources=[Resource("second")]
+        )
+
+    ctx = FlowContext()
+    run(door, graph(), ctx, resources={"first": 1, "second": 2})
+    with pytest.raises(MissingResourceError, match=r"needs 'second' \(object\):"):
+        resume(door, graph(), ctx, "yes")
+    assert resume(door, graph(), ctx, "yes", resources={"second": 2}).status == "finished"
+
+
+def test_a_loop_that_goes_on_needs_all_of_a_pass_again(door):
+    def graph():
+        made = FlowGraph("g").add_loop("each", over=lambda _: [1, 2], item="item", body="first", to="end")
+        made.add_activity("first", lambda _: None, resources=[Resource("first")], to="last")
+        made.add_activity("last", lambda ctx: ctx.stop(), to="each").add_activity("end", lambda _: None)
+        return made
+
+    ctx = FlowContext()
+    assert run(door, graph(), ctx, resources={"first": 1}).status == "stopped"
+    assert ctx.cursor(graph()).next == ("@next/each",)
+    with pytest.raises(MissingResourceError, match=r"needs 'first'"):
+        resume(door, graph(), ctx)
+    assert resume(door, graph(), ctx, resources={"first": 1}).status == "stopped"

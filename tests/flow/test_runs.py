@@ -1,13 +1,11 @@
 """Runs of flow graphs on a context: what is handed over, taken back, refused, and gone on with."""
 
 import asyncio
-from typing import Any, TypedDict
 
 import pytest
 
-from pregel import END, START, InMemorySaver, StateGraph, interrupt
-from pregel.errors import InvalidInputError, InvalidResumeError, MissingCheckpointerError, MutatedStateError
-from pregel.graph.agent import ScriptedModel
+from pregel import END, interrupt
+from pregel.errors import InvalidConcurrentUpdateError, InvalidResumeError, MutatedStateError
 from pregel.graph.flow import (
     AgentSession,
     ContextBusyError,
@@ -19,18 +17,10 @@ from pregel.graph.flow import (
     FlowNode,
     FlowRunError,
     Outcome,
-    SimpleAgent,
     Visit,
 )
 from pregel.types import RetryPolicy
-from tests.flow.running import both, nodes, resume, run
-
-
-def chain(*functions, name="g"):
-    graph = FlowGraph(name)
-    for number, function in enumerate(functions, 1):
-        graph.add_activity(f"n{number}", function, to=f"n{number + 1}" if number < len(functions) else None)
-    return graph
+from tests.flow.running import both, chain, nodes, resume, run
 
 
 @pytest.mark.parametrize("awaits", [False, True])
@@ -301,66 +291,7 @@ def test_the_trace_tells_what_ran_and_is_no_data(door):
     assert dict(ctx) == {}
 
 
-# --- without a context ------------------------------------------------------------------------------------------------
-
-
-def test_the_compiled_graph_is_a_graph_like_any_other(door):
-    compiled = chain(lambda ctx: ctx.update(b=ctx["a"] + 1)).compile()
-    result = door.invoke(compiled, {"data": {"a": 1}})
-    assert result["data"] == {"a": 1, "b": 2}
-    with pytest.raises(MissingCheckpointerError):
-        door.invoke(chain(asking).compile(), {})
-
-
-def test_what_the_compiled_graph_keeps_for_itself_is_no_input_and_no_result(door):
-    agent = SimpleAgent(ScriptedModel(["yes"]), name="agent", instruction="?", output_key="said")
-    graph = FlowGraph("g").add_loop("each", over=lambda ctx: [1], item="item", body="agent").add_agent(agent, to="each")
-    saver = InMemorySaver()
-    compiled, config = graph.compile(saver), {"configurable": {"thread_id": "t"}}
-    parts = door.stream(compiled, {"data": {}}, config, stream_mode="values")
-    assert {tuple(values) for values in parts} == {("data",)}
-    assert parts[-1] == {"data": {"item": 1, "said": "yes"}}
-    assert {"@trace", "@agent/agent", "@messages", "@at/each"} <= compiled.get_state(config).values.keys()
-    with pytest.raises(InvalidInputError, match=r"'@trace', which is private"):
-        door.invoke(compiled, {"@trace": []}, config)
-
-
-def test_the_compiled_graph_is_stored_like_any_other(door):
-    saver = InMemorySaver()
-    compiled = chain(lambda ctx: ctx.update(id=ctx.id), asking).compile(saver)
-    config = {"configurable": {"thread_id": "t1"}}
-    assert "__interrupt__" in door.invoke(compiled, {"data": {}}, config)
-    assert compiled.get_state(config).values["data"] == {"id": "t1"}
-    with pytest.raises(FlowRunError, match=r"RunControl"):
-        door.invoke(chain(lambda ctx: ctx.stop()).compile(), {})
-
-
-def test_a_value_that_is_changed_in_place_is_found_with_debug(door):
-    graph = chain(lambda ctx: ctx["list"].append(1))
-    with pytest.raises(MutatedStateError, match=r"'n1'"):
-        door.invoke(graph.compile(debug=True), {"data": {"list": []}})
-
-
-class Outer(TypedDict, total=False):
-    data: Any
-    done: bool
-
-
-def test_the_compiled_graph_is_a_node_of_another_one(door):
-    builder = StateGraph(Outer)
-    builder.add_node("flow", lambda state: {"data": inner.invoke({"data": state["data"]})["data"]})
-    builder.add_edge(START, "flow").add_edge("flow", END)
-    inner = chain(lambda ctx: ctx.update(b=2)).compile()
-    assert door.invoke(builder.compile(), {"data": {"a": 1}}) == {"data": {"a": 1, "b": 2}}
-
-
-def test_a_graph_that_is_changed_is_compiled_anew(door):
-    graph = FlowGraph("g").add_activity("a", lambda ctx: None)
-    ctx = FlowContext()
-    run(door, graph, ctx)
-    graph.link("a", "b").add_activity("b", lambda ctx: None)
-    run(door, graph, ctx)
-    assert nodes(ctx) == ["a", "a", "b"]
+# --- ended early, refused, pruned -------------------------------------------------------------------------------------
 
 
 def test_a_cancelled_run_gives_back_what_it_committed(loop):
@@ -403,71 +334,11 @@ def test_two_runs_on_one_context_at_once_are_refused_on_a_loop():
     asyncio.run(main())
 
 
-# --- what is found at build -------------------------------------------------------------------------------------------
-
-
-def test_links_to_unknown_nodes_are_found_at_build():
-    graph = FlowGraph("g").add_activity("load", print, to="shcek").add_activity("check", print)
-    with pytest.raises(FlowDefinitionError, match=r"activity 'load' of graph 'g' leads to 'shcek'.*'check'"):
-        graph.compile()
-    with pytest.raises(FlowDefinitionError, match=r"names 'laod', which is no node. Did you mean 'load'"):
-        graph.link("laod", "check")
-
-
-def test_unreachable_nodes_are_found_at_build():
-    graph = FlowGraph("g").add_activity("a", print).add_activity("b", print, to="c").add_activity("c", print)
-    with pytest.raises(FlowDefinitionError, match=r"nothing in graph 'g' leads to 'b', 'c' from 'a'"):
-        graph.compile()
-
-
-def test_a_graph_without_nodes_and_a_gateway_without_links_are_found_at_build():
-    with pytest.raises(FlowDefinitionError, match=r"no nodes"):
-        FlowGraph("g").compile()
-    with pytest.raises(FlowDefinitionError, match=r"parallel gateway 'p' of graph 'g' leads nowhere"):
-        FlowGraph("g").add_parallel("p").compile()
-    with pytest.raises(FlowDefinitionError, match=r"leads nowhere"):
-        FlowGraph("g").add_exclusive("x", [])
-
-
 def test_a_definition_error_frees_the_context(door):
     ctx = FlowContext()
     with pytest.raises(FlowDefinitionError):
         run(door, FlowGraph("g"), ctx)
     ctx["a"] = 1
-
-
-def test_what_cannot_be_added_is_refused_at_once():
-    graph = FlowGraph("g").add_activity("a", print, to="b").add_exclusive("x", [(bool, "a")])
-    graph.add_loop("l", over="o", item="i", body="a", to="b")
-    for wrong, message in (
-        (lambda: graph.add_activity("a", print), "has a node 'a' already"),
-        (lambda: graph.add_activity("b", 5), "is a function"),
-        (lambda: graph.add_activity("b", lambda: None), "neither"),
-        (lambda: graph.add_activity("b", lambda ctx, node, more: None), "neither"),
-        (lambda: graph.add_activity("@b", print), "'@' is the engine's"),
-        (lambda: graph.add_activity("__b", print), "two underscores"),
-        (lambda: graph.add_activity("b", print, reads="key"), "lists of keys"),
-        (lambda: graph.add_parallel("p", "a"), "list of nodes"),
-        (lambda: graph.add_agent(print), "takes an agent"),
-        (lambda: graph.link("a", "c"), "leads to 'b' already"),
-        (lambda: graph.link("l", "c"), "leads to 'b' already"),
-        (lambda: graph.link("x", "c"), "has routes"),
-        (lambda: FlowGraph("a/b"), "'/'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            wrong()
-
-
-def test_links_may_be_added_one_by_one(door):
-    graph = FlowGraph("g").add_activity("a", lambda ctx: None).add_parallel("p")
-    graph.add_activity("b", lambda ctx: None).add_activity("c", lambda ctx: None)
-    graph.add_loop("l", over=lambda ctx: [1], item="i", body="d").add_activity("d", lambda ctx: None, to="l")
-    graph.add_activity("e", lambda ctx: None)
-    for source, target in (("a", "p"), ("p", "b"), ("p", "c"), ("b", "l"), ("l", "e"), ("e", END)):
-        graph.link(source, target)
-    ctx = FlowContext()
-    run(door, graph, ctx)
-    assert nodes(ctx) == ["a", "p", "b", "c", "l", "d", "l", "e"]
 
 
 def test_a_context_in_memory_does_not_grow_with_its_runs(door):
@@ -502,11 +373,6 @@ def test_what_is_no_context_is_refused():
         chain(lambda ctx: None).run(AgentSession())
 
 
-def test_a_graph_may_not_be_named_as_what_a_context_keeps_beside():
-    with pytest.raises(FlowDefinitionError, match=r"'@context': '@' is the engine's"):
-        FlowGraph("@context")
-
-
 def test_a_view_whose_task_has_ended_takes_no_writes(door):
     views = []
     ctx = FlowContext(a=1)
@@ -514,3 +380,45 @@ def test_a_view_whose_task_has_ended_takes_no_writes(door):
     with pytest.raises(ContextKeyError, match=r"'a' can't be changed here: its task has ended, and the write would be"):
         views[0]["a"] = 2
     assert views[0]["a"] == 1
+
+
+CHANGES = {
+    "an activity": lambda graph: graph.add_activity("n1", lambda ctx: ctx["l"].append(1)),
+    "a condition": lambda graph: graph.add_exclusive("n1", [(lambda ctx: ctx["l"].append(1) or True, END)]),
+    "a loop": lambda graph: graph.add_loop(
+        "n1", over=lambda ctx: ctx["l"].append(1) or [], item="i", body="n2"
+    ).add_activity("n2", print, to="n1"),
+    "what it sets": lambda graph: graph.add_activity("n1", lambda ctx: ctx.update(l=ctx["l"].append(1) or ctx["l"])),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_value_that_is_changed_in_place_is_found_with_debug_and_the_key_is_named(name, door):
+    expected = r"node 'n1' of graph 'g' changed the value of 'l' in place.* set ctx\['l'\] = \.\.\.\n"
+    ctx = FlowContext(l=[], other=[1])
+    with pytest.raises(MutatedStateError, match=expected):
+        run(door, CHANGES[name](FlowGraph("g", debug=True)), ctx)
+    assert ctx["l"] == []
+    with pytest.raises(MutatedStateError, match=expected):
+        door.invoke(CHANGES[name](FlowGraph("g")).compile(debug=True), {"data": {"l": []}})
+
+
+def test_with_debug_what_only_reads_and_sets_runs_as_without(door):
+    ctx = FlowContext(l=[])
+    graph = chain(lambda c: c.update(l=[*c["l"], 1]), lambda c: c.update(n=c["l"][0]), debug=True)
+    run(door, graph, ctx)
+    assert dict(ctx) == {"l": [1], "n": 1}
+
+
+def test_two_branches_that_write_one_key_are_named_with_the_remedy(door):
+    graph = FlowGraph("g").add_parallel("fork", ["a", "b"])
+    graph.add_activity("a", lambda c: c.update(level=1)).add_activity("b", lambda c: c.update(level=2))
+    ctx = FlowContext()
+    with pytest.raises(InvalidConcurrentUpdateError, match=r"node 'a' .*node 'b' ") as caught:
+        run(door, graph, ctx)
+    assert (
+        "Branches side by side write the key 'level', and neither counts more than the other: give each a key"
+        in str(caught.value)
+    )
+    assert "Key(type, 'level', reducer=...)" in str(caught.value)
+    assert dict(ctx) == {}

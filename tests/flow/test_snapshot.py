@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pregel import InMemorySaver, SqliteSaver, interrupt
+from pregel import SqliteSaver, interrupt
 from pregel.codec import serializable
-from pregel.errors import ConcurrentRunError, DecodeError, EncodeError, InvalidResumeError
+from pregel.errors import ConcurrentRunError, EncodeError, InvalidResumeError
 from pregel.graph.agent import ScriptedModel
 from pregel.graph.flow.agents import SimpleAgent
 from pregel.graph.flow.context import FlowContext
@@ -22,7 +22,7 @@ from pregel.graph.flow.session import AgentSession
 from pregel.graph.flow.tagged import to_tree
 from pregel.graph.flow.team import TeamAgent
 from tests.codec_values import CODEC, LOCAL, VALUES, same
-from tests.flow.flows import said, tokens
+from tests.flow.flows import Log, branches, said, tokens
 from tests.flow.running import nodes, resume, run
 
 #: Values whose types are registered for the whole process.
@@ -124,34 +124,6 @@ def test_a_context_is_not_told_while_a_run_has_it():
 
 
 # -- unfinished runs ---------------------------------------------------------------------------------------------------
-
-
-class Log(list):
-    """What ran, outside of all state."""
-
-    def activity(self, name, asks=None):
-        """Return an activity that writes its name, after it has asked something, if it does."""
-
-        def act(ctx):
-            self.append(name)
-            if asks is not None:
-                ctx[f"{name}.answer"] = interrupt(asks)
-            ctx[name] = "done"
-
-        return act
-
-
-def branches(log):
-    """Two branches, one of which asks, and a join."""
-    return (
-        FlowGraph("branches")
-        .add_activity("start", log.activity("start"), to="fork")
-        .add_parallel("fork", ["a", "b"])
-        .add_activity("a", log.activity("a", asks="A?"), to="join")
-        .add_activity("b", log.activity("b"), to="join")
-        .add_join("join", to="x")
-        .add_activity("x", log.activity("x"))
-    )
 
 
 def test_a_paused_run_goes_on_from_the_text_and_what_has_ended_is_not_run_again(door):
@@ -406,89 +378,6 @@ def test_a_snapshot_is_restored_into_a_store_once(tmp_path):
         with FlowContext.open("job", saver) as opened:
             assert dict(opened) == dict(restored)
             assert nodes(opened) == nodes(restored)
-
-
-# -- texts that are none -----------------------------------------------------------------------------------------------
-
-
-def changed(told, *path, value):
-    """Return a text with another value somewhere."""
-    copy = json.loads(json.dumps(told))
-    at = copy
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = value
-    return json.dumps(copy)
-
-
-def paused():
-    ctx = FlowContext("job")
-    branches(Log()).run(ctx)
-    return json.loads(ctx.to_json())
-
-
-ROWS = ("graphs", "branches", "rows")
-BROKEN = {
-    "a later format": (("format",), 2, "a newer version"),
-    "a format that is a text": (("format",), "1", r"format '1' \(str\)"),
-    "a format that is a bool": (("format",), True, "format True"),
-    "something more": (("more",), 1, "a snapshot has format, id, data"),
-    "an id that can't be one": (("id",), "", "the id of the snapshot"),
-    "data that is a list": (("data",), [], "'data'"),
-    "a reserved key": (("data", "@x"), 1, "reserved"),
-    "a class of a module": (("data", "k"), {"$type": "os:system", "v": ["true"]}, r"data\['k'\]: .*not registered"),
-    "a visit without a step": (("trace", "visits"), [{"graph": "g"}], "no line of a trace"),
-    "a visit of other types": (
-        ("trace", "visits"),
-        [{"graph": "g", "node": "n", "step": "1", "status": "done", "duration": None}],
-        "no line of a trace",
-    ),
-    "private data of a hostile class": (("trace", "private", "@x"), {"$type": "os:system", "v": []}, "not registered"),
-    "graphs that are a list": (("graphs",), [], "'graphs'"),
-    "a graph of another name": (("graphs", "a/b"), {"resources": [], "rows": []}, "no graph can be named so"),
-    "the context's own thread": (("graphs", "@context"), {"resources": [], "rows": []}, "no graph can be named so"),
-    "data beside the data": (("trace", "private", "data/x"), 1, "begin with one '@'"),
-    "the trace beside the trace": (("trace", "private", "@trace"), 1, "begin with one '@'"),
-    "no rows": ((*ROWS[:2],), {"resources": []}, "'rows'"),
-    "not one row": (ROWS, [], "has no rows"),
-    "a branch that ended and has no row": ((*ROWS, 0, "tasks"), {}, "'b' .* has finished, and its row is missing"),
-    "a row that is no base64": ((*ROWS, 0, "checkpoints", "2"), "?", "base64"),
-    "a row that is no row": ((*ROWS, 0, "checkpoints", "2"), "AAAA", "no row of pregel's"),
-    "no checkpoint": ((*ROWS, 0, "checkpoints"), {}, "has no checkpoint"),
-    "a path of numbers": ((*ROWS, 0, "namespace"), [1], "no path"),
-    "a step that is none": ((*ROWS, 0, "checkpoints"), {"two": "AAAA"}, "no number of a superstep"),
-    "another id": (("id",), "other", "belongs elsewhere"),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_text_that_is_no_snapshot_is_refused(name):
-    path, value, why = BROKEN[name]
-    before = set(sys.modules)
-    saver = InMemorySaver()
-    with pytest.raises((DecodeError, ValueError), match=why):
-        FlowContext.from_json(changed(paused(), *path, value=value), saver)
-    assert set(sys.modules) == before
-    assert saver.threads() == []
-
-
-def test_a_row_that_was_swapped_or_cut_is_refused():
-    told = paused()
-    tasks = told["graphs"]["branches"]["rows"][0]["tasks"]
-    assert len(tasks) == 2
-    first, second = tasks
-    tasks[first], tasks[second] = tasks[second], tasks[first]
-    with pytest.raises(DecodeError, match="belongs elsewhere"):
-        FlowContext.from_json(json.dumps(told))
-    tasks[first] = tasks[second][:40]
-    with pytest.raises(DecodeError):
-        FlowContext.from_json(json.dumps(told))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", "5", '{"format": 1}', None])
-def test_something_else_is_refused(text):
-    with pytest.raises(DecodeError):
-        FlowContext.from_json(text)
 
 
 def test_an_answer_to_nothing_is_refused_after_a_restore_as_before():

@@ -1,8 +1,11 @@
 """Teams: the work of several agents as one node, with a record of it that is exact whatever runs side by side."""
 
+import inspect
+
 import pytest
 
 from pregel import interrupt
+from pregel.errors import GraphRecursionError
 from pregel.graph.agent import ScriptedModel
 from pregel.graph.flow.agents import SimpleAgent
 from pregel.graph.flow.context import FlowContext
@@ -11,7 +14,7 @@ from pregel.graph.flow.flowgraph import FlowGraph
 from pregel.graph.flow.keys import Key, KeySpace
 from pregel.graph.flow.resources import Resource
 from pregel.graph.flow.session import AgentSession
-from pregel.graph.flow.team import Sequential, TeamAgent
+from pregel.graph.flow.team import Lead, Sequential, TeamAgent
 from pregel.graph.flow.trace import Record, TeamTrace
 from tests.flow.flows import said, tokens
 from tests.flow.running import resume, run
@@ -102,6 +105,49 @@ def test_a_supervisor_hands_over_and_has_the_last_word(door):
     assert ctx["decision"] == trace.final_answer == "fine"
     assert team.members[1].model.calls[0].messages[0].text == "3"
     assert tokens(team.members[1].trace(ctx).metrics) == (1, 0, 100, 100, 200)
+
+
+def restless(max_turns, calls, **options):
+    """A team whose supervisor hands out work so many times before its last word."""
+    turns = [said("", calls=[(f"c{number}", "transfer_to_tech")]) for number in range(calls)]
+    lead = ScriptedModel([*turns, said("fine")])
+    members = [member("tech", *[said(f"work {number}") for number in range(calls)])]
+    options = {"protocol": "supervisor", "prompt": "Decide", **options}
+    return TeamAgent(members, name="board", model=lead, output_key="out", max_turns=max_turns, **options)
+
+
+def test_a_supervisor_that_never_ends_is_stopped_and_one_with_more_turns_goes_on(door):
+    ctx = FlowContext()
+    team = restless(3, 5)
+    with pytest.raises(
+        GraphRecursionError, match=r"supervisor of team 'board' has had 3 turns, its max_turns.*to_tech"
+    ):
+        run(door, FlowGraph("g").add_agent(team), ctx)
+    assert len(team.model.calls) == 3
+    assert "out" not in ctx
+    more = restless(6, 5)
+    more.model, more.members = team.model, team.members
+    assert resume(door, FlowGraph("g").add_agent(more), ctx).status == "finished"
+    assert ctx["out"] == "fine"
+    assert tokens(more.trace(ctx).metrics)[0] == 11
+
+
+def test_the_last_word_is_a_turn_and_eight_are_the_default(door):
+    ctx = FlowContext()
+    run(door, FlowGraph("g").add_agent(restless(3, 2)), ctx)
+    assert ctx["out"] == "fine"
+    assert Lead("board", None, "").max_turns == 8
+    assert inspect.signature(TeamAgent).parameters["max_turns"].default == 8
+    for wrong in (0, True, "8"):
+        with pytest.raises(FlowDefinitionError, match=r"team 'board': max_turns is a number of turns"):
+            restless(wrong, 1)
+
+
+def test_turns_before_the_question_do_not_count():
+    session = AgentSession()
+    for _ in range(2):
+        team = restless(3, 2)
+        assert team.run(session, "again").status == "finished"
 
 
 def test_a_paused_team_writes_nothing_and_goes_on_with_the_member_that_it_was_at(door):

@@ -1,6 +1,10 @@
 """Templates: `#{key}` by flat key and then by path, and nothing else."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
 from hypothesis import given
@@ -8,6 +12,7 @@ from hypothesis import strategies as st
 
 from pregel.codec import serializable
 from pregel.graph.flow import MissingKeyError, Template, TemplateError
+from pregel.graph.flow.templates import never_reached
 
 
 def render(text, **data):
@@ -75,10 +80,80 @@ class Order:
     id: str = "x"
 
 
-@pytest.mark.parametrize("value", [Order(), "text", b"bytes", 5, None])
-def test_no_attributes_and_no_parts_of_texts(value):
-    with pytest.raises(MissingKeyError, match=r"mappings and sequences only"):
-        render("#{a.0}" if isinstance(value, (str, bytes)) else "#{a.id}", a=value)
+class Pair(NamedTuple):
+    id: str
+
+
+class Level(StrEnum):
+    HIGH = "high"
+
+
+REACHED = {
+    "a dataclass": (Order(), "id"),
+    "a field by its name": (Pair("x"), "id"),
+    "an enum": (Level.HIGH, "name"),
+    "a date": (date(2026, 1, 1), "year"),
+    "a set": ({"x"}, "0"),
+}
+
+
+@pytest.mark.parametrize("mark", ["", "?", "|none"])
+@pytest.mark.parametrize("name", REACHED)
+def test_what_is_there_and_can_not_be_reached_is_an_error_that_no_default_covers(name, mark):
+    value, label = REACHED[name]
+    with pytest.raises(MissingKeyError, match=r"'a' is of type .*mappings and sequences only") as caught:
+        render(f"#{{a.{label}{mark}}}", a=value)
+    assert f"ctx['a.{label}'] = ..." in str(caught.value)
+    assert "Where it may be missing" not in str(caught.value)
+    assert render("#{a.0}", a=Pair("x")) == "x"
+
+
+@pytest.mark.parametrize("value", ["text", b"bytes", 5, None])
+def test_what_has_no_parts_has_none_that_could_be_there(value):
+    with pytest.raises(
+        MissingKeyError, match=r"the context has no key 'a.0', and 'a' is of type .*no parts.*'#\{a.0\?\}'"
+    ):
+        render("#{a.0}", a=value)
+    assert render("#{a.0?}#{a.id|-}", a=value) == "-"
+    assert render("#{a.0}", a=value, a__0="flat") == "flat"
+
+
+class Told(TypedDict):
+    order: Order
+
+
+Alias = Annotated[dict[str, Order], "said of it"]
+NEVER = {
+    "a dataclass": (Order, "a.id"),
+    "or None": (Order | None, "a.id"),
+    "in a dict": (dict[str, Order], "a.b.id"),
+    "in a list": (list[Order], "a.0.id"),
+    "annotated": (Alias, "a.b.id"),
+    "a text": (str, "a.id"),
+    "an enum": (Level, "a.name"),
+    "a field by its name": (Pair, "a.id"),
+}
+PERHAPS = {
+    "anything": (Any, "a.id"),
+    "an object": (object, "a.id"),
+    "the value itself": (Order, "a"),
+    "a dict": (dict[str, Order], "a.id"),
+    "an open dict": (dict, "a.b.c"),
+    "a list": (list[Order], "a.0"),
+    "what may be a list": (Iterable[Order], "a.0"),
+    "one of several": (Order | dict[str, str], "a.id"),
+    "a mapping": (Mapping[str, Any], "a.b.c"),
+    "a literal": (Literal["x"], "a.b"),
+    "a typed dict": (Told, "a.order"),
+    "a field by its number": (Pair, "a.0"),
+}
+
+
+@pytest.mark.parametrize(("name", "why"), [*((name, True) for name in NEVER), *((name, False) for name in PERHAPS)])
+def test_a_type_tells_whether_a_path_can_lead_anywhere(name, why):
+    kind, path = (NEVER if why else PERHAPS)[name]
+    root, *labels = path.split(".")
+    assert (never_reached(kind, root, labels) is not None) is why
 
 
 def test_no_calls_and_no_expressions():

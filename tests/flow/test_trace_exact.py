@@ -4,7 +4,7 @@ import pytest
 
 from pregel.graph.agent import ScriptedModel
 from pregel.graph.flow.agents import SimpleAgent
-from pregel.graph.flow.building import build
+from pregel.graph.flow.compiling import build
 from pregel.graph.flow.context import FlowContext
 from pregel.graph.flow.flowgraph import FlowGraph
 from pregel.graph.flow.session import HISTORY

@@ -5,20 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, Union
 
-from pregel.channels.keyed import KeyedValue
+from pregel.channels.base import MISSING
 from pregel.channels.topic import Topic
 from pregel.graph.flow.checks import check
+from pregel.graph.flow.errors import ContextKeyError
+from pregel.graph.flow.folding import KeyedData
 from pregel.graph.flow.home import Visit
-from pregel.graph.flow.nodes import (
-    DATA,
-    TRACE,
-    Loop,
-    Plan,
-    again_of,
-    items_of,
-    position_of,
-    runner_of,
-)
+from pregel.graph.flow.nodes import Loop, runner_of
+from pregel.graph.flow.parts import DATA, TRACE, again_of, items_of, position_of
+from pregel.graph.flow.plan import Plan
 from pregel.graph.schema import PrivateStateAttr
 from pregel.graph.state import StateGraph
 from pregel.types import END, START
@@ -27,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pregel.graph.flow.flowgraph import FlowGraph
-    from pregel.graph.flow.nodes import Record
+    from pregel.graph.flow.parts import Record
 
 __all__ = ["build"]
 
@@ -35,20 +30,23 @@ __all__ = ["build"]
 CHOOSING: Final = frozenset({"exclusive", "inclusive", "loop"})
 
 
-def build(graph: FlowGraph, *, stored: bool, handed_over: bool = False) -> StateGraph[Any, Any, Any, Any]:
+def build(
+    graph: FlowGraph, *, stored: bool, handed_over: bool = False, debug: bool = False
+) -> StateGraph[Any, Any, Any, Any]:
     """Return the engine's builder of a flow graph.
 
     Args:
         graph: The flow graph.
         stored: Whether its runs are stored, so that values must be storable.
-        handed_over: Whether a context gives it the fields that it keeps for itself, and gets them back; else they are
-            private.
+        handed_over: Whether a context gives it the fields that it keeps for itself, and gets them back: see
+            `Turn.handed_over`. Else they are private, and its input is checked by the graph itself.
+        debug: Whether values that a node changes in place are found.
 
     Raises:
         FlowDefinitionError: It can't mean anything.
     """
     back = check(graph)
-    plan = Plan(graph.name, graph.keys, stored=stored)
+    plan = Plan(graph.name, graph.keys, stored=stored, debug=debug)
     schema = TypedDict(graph.name, fields(graph, handed_over=handed_over))  # type: ignore[misc]  # the functional form
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(schema)
     records = [redirected(record, back) for record in graph.records.values()]
@@ -57,12 +55,53 @@ def build(graph: FlowGraph, *, stored: bool, handed_over: bool = False) -> State
     added = {name: options for record in records for name, options in nodes_of(plan, record)}
     for name, options in added.items():
         builder.add_node(name, defer="live" if name in collecting else False, **options)
-    builder.add_edge(START, records[0].name)
+    first = records[0].name
+    if handed_over or graph.keys is None:
+        builder.add_edge(START, first)
+    else:
+        builder.add_conditional_edges(START, Entrance(graph, first), [first])
     for record in records:
         if record.kind not in CHOOSING:
             for target in record.targets:
                 builder.add_edge(record.name, target)
     return builder
+
+
+class Entrance:
+    """Lets the input of a compiled graph by itself in, as a turn does with what a context hands over.
+
+    Args:
+        graph: The flow graph.
+        first: Where it leads.
+    """
+
+    def __init__(self, graph: FlowGraph, first: str) -> None:
+        self.graph = graph
+        self.first = first
+        self.__name__ = "entrance"  # what the edge is called in drawings
+
+    def __call__(self, state: Any) -> str:
+        """Check the data, and return what runs first.
+
+        Raises:
+            ContextKeyError: A key is not declared, or it is a field of its own.
+            KeyTypeError: A value is not of its key's type.
+            MissingKeyError: A key that must be given is not there.
+        """
+        graph, data = self.graph, dict(state.get(DATA, {}))
+        where = f"the input of graph {graph.name!r}"
+        for each in graph.folded():
+            if each.key in data:  # nobody would see it
+                raise ContextKeyError(
+                    f"{where}: {DATA!r} has {each.key!r}, which is folded by its reducer: give it as the field "
+                    f"{each.field!r}"
+                )
+        for key in data:
+            graph.keys.find(key, where)  # type: ignore[union-attr]  # one without keys has no entrance
+        graph.checked_data(data)
+        held = {each.key for each in graph.folded() if each.value(state) is not MISSING}
+        graph.check_given(data.keys() | held, where)
+        return self.first
 
 
 def redirected(record: Record, back: dict[str, frozenset[str]]) -> Record:
@@ -86,7 +125,7 @@ def fields(graph: FlowGraph, *, handed_over: bool) -> dict[str, Any]:
     """Return the fields of the compiled graph, with their types and channels."""
     keys = {} if graph.keys is None else graph.keys.keys
     values: Any = Union[(Any, *(key.kind for key in keys.values()))]  # the codec is told of the types
-    found: dict[str, Any] = {DATA: Annotated[dict[str, values], KeyedValue()]}
+    found: dict[str, Any] = {DATA: Annotated[dict[str, values], KeyedData()]}
     found |= {each.field: each.annotation for each in graph.folded()}
     own: dict[str, Any] = {TRACE: Annotated[list[Visit], Topic(Visit, accumulate=True)]}
     for record in graph.records.values():
