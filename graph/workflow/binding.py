@@ -18,6 +18,7 @@ from pregel.graph.workflow.context import Context
 from pregel.graph.workflow.errors import WorkflowConfigurationError, WorkflowDataError
 from pregel.graph.workflow.event import NO_OUTPUT
 from pregel.graph.workflow.scopes import check_key
+from pregel.runtime import Runtime, get_runtime
 from pregel.text import show
 
 if TYPE_CHECKING:
@@ -70,9 +71,11 @@ class Binder:
     function: Callable[..., Any]
     where: str
     binding: ParameterBinding
-    #: The name of the parameter that takes the context, and that of the one that takes the node's input.
+    #: The parameter that takes the context, and the one that takes the node's input.
     context: Parameter | None
     node_input: Parameter | None
+    #: The name of the parameter that takes the `Runtime`.
+    runtime: str | None
     parameters: tuple[Parameter, ...]
     #: Whether it takes all further keys of its input.
     takes_rest: bool
@@ -105,6 +108,8 @@ class Binder:
         named: dict[str, Any] = {}
         placed: list[Any] = []
         source: Mapping[str, Any] = state if self.binding == "state" else self.fields_of_input(node_input)
+        if self.runtime is not None:
+            named[self.runtime] = get_runtime()
         if self.context is not None:
             self.put(self.context, context, placed, named)
         given = self.node_input
@@ -220,18 +225,16 @@ def bind(
     parameters: list[Parameter] = []
     rest = False
     bound = function.keywords if isinstance(function, partial) else {}
-    by_annotation = [name for name in signature.parameters if name not in bound and is_context(hints.get(name))]
-    if len(by_annotation) > 1:
-        raise WorkflowConfigurationError(
-            f"{where}: the parameters {', '.join(map(repr, by_annotation))} of function {name_of(function)!r} all take "
-            "the context: keep one"
-        )
-    takes_context = by_annotation[0] if by_annotation else CONTEXT
+    free = {name: hints.get(name) for name in signature.parameters if name not in bound}
+    takes_context = the_one(free, Context, f"{where}: function {name_of(function)!r}") or CONTEXT
+    runtime = the_one(free, Runtime, f"{where}: function {name_of(function)!r}")
     for name, parameter in signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL or name in bound:
             continue
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             rest = binding == "node_input"
+            continue
+        if name == runtime and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
             continue
         read = read_parameter(name, parameter, hints.get(name, MISSING), where, plain=name == takes_context)
         if name == takes_context:
@@ -247,8 +250,8 @@ def bind(
             f"{where}: function {name_of(function)!r} takes {', '.join(map(repr, places))} by position only, which "
             "works for a context first, then node_input, then keys: take the '/' out of its parameters"
         )
-    only = node_input is not None and not (context or parameters or rest or node_input.positional)
-    return Binder(function, where, binding, context, node_input, tuple(parameters), rest, only)
+    only = node_input is not None and not (context or runtime or parameters or rest or node_input.positional)
+    return Binder(function, where, binding, context, node_input, runtime, tuple(parameters), rest, only)
 
 
 def read_parameter(name: str, parameter: inspect.Parameter, annotation: Any, where: str, *, plain: bool) -> Parameter:
@@ -306,10 +309,25 @@ class Conversion:
         return self.convert(value)
 
 
-def is_context(annotation: Any) -> bool:
-    """Return whether an annotation asks for the context."""
+def the_one(annotations: Mapping[str, Any], kind: type, where: str) -> str | None:
+    """Return the name of the parameter that is annotated with a class, if there is one.
+
+    Raises:
+        WorkflowConfigurationError: There are several.
+    """
+    found = [name for name, annotation in annotations.items() if is_of(annotation, kind)]
+    if len(found) > 1:
+        raise WorkflowConfigurationError(
+            f"{where} has the parameters {', '.join(map(repr, found))}, which all take the {kind.__name__}: keep one"
+        )
+    return found[0] if found else None
+
+
+def is_of(annotation: Any, kind: type) -> bool:
+    """Return whether an annotation names a class, or a class below it."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) in {Union, types.UnionType}:
-        return any(map(is_context, get_args(annotation)))
-    return isinstance(annotation, type) and issubclass(annotation, Context)
+        return any(is_of(each, kind) for each in get_args(annotation))
+    annotation = get_origin(annotation) or annotation
+    return isinstance(annotation, type) and issubclass(annotation, kind)

@@ -9,11 +9,12 @@ from pregel.channels.last_value import LastValue
 from pregel.errors import nearest
 from pregel.graph.workflow.binding import bind
 from pregel.graph.workflow.body import Body, GraphBody, JoinBody
+from pregel.graph.workflow.cells import Folded
 from pregel.graph.workflow.errors import StateSchemaError, WorkflowConfigurationError
 from pregel.graph.workflow.nested import WorkflowBody
 from pregel.graph.workflow.nodes import JoinNode, as_node, kind_of, plain_name
 from pregel.graph.workflow.parts import ParallelBody, PartRunner
-from pregel.graph.workflow.schema import Folded, channel_of, check_parameters, fields_of, keys_of
+from pregel.graph.workflow.schema import channel_of, check_parameters, fields_of, keys_of
 
 if TYPE_CHECKING:
     from pregel.graph.workflow.nodes import NodeSpec
@@ -89,7 +90,9 @@ class Bodies:
                         f"state schema of {self.where} does not.{nearest(key, outer)}"
                     )
                 self.check_alike(workflow, key)
-        return WorkflowBody(Builder(workflow, schema, inside=True).compile(None, debug=self.debug), keys)
+        builder = Builder(workflow, schema, inside=True)
+        code = next((body.code for body in builder.bodies.values() if not isinstance(body, JoinBody)), None)
+        return WorkflowBody(builder.compile(None, debug=self.debug), keys, code)
 
     def check_alike(self, workflow: Workflow, key: str) -> None:
         """Check that a key of a workflow inside is folded as it is here, where its events are folded again.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from inspect import isasyncgen, isawaitable, isgenerator
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from pregel.channels.base import MISSING
+from pregel.graph.workflow.asking import NO_REPLIES, Asked, named
 from pregel.graph.workflow.context import Context
 from pregel.graph.workflow.errors import WorkflowDataError
 from pregel.graph.workflow.event import NO_OUTPUT, Event, RequestInput
@@ -14,19 +15,17 @@ from pregel.text import show
 from pregel.types import Command, Send
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator
 
+    from pregel.graph.workflow.asking import Replies
     from pregel.graph.workflow.binding import Binder
     from pregel.graph.workflow.nodes import Kind
     from pregel.graph.workflow.telling import Telling
 
-__all__ = ["NO_REPLIES", "PLAIN", "Body", "GraphBody", "JoinBody"]
+__all__ = ["PLAIN", "Body", "GraphBody", "JoinBody"]
 
 #: An output of exactly one of these types needs no further look.
 PLAIN: Final = frozenset({str, int, float, bool, dict, list, tuple, bytes, set, frozenset})
-
-#: The replies to what a node has asked that runs for the first time.
-NO_REPLIES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Body:
@@ -70,19 +69,19 @@ class Body:
         """Whether it is a plain function."""
         return self.kind == "function"
 
-    def begin(self, telling: Telling, node_input: Any, replies: Mapping[str, Any]) -> Any:
+    def begin(self, telling: Telling, node_input: Any, replies: Replies) -> Any:
         """Call the function and return what it returned: a value, something to await, or a generator."""
         binder = self.binder
-        context = None if binder.context is None else Context(telling, replies, self.run_node)
+        context = None if binder.context is None else Context(telling, replies.given, self.run_node)
         return binder.call(telling.view, node_input, context)
 
-    def run(self, telling: Telling, node_input: Any, replies: Mapping[str, Any]) -> RequestInput | None:
+    def run(self, telling: Telling, node_input: Any, replies: Replies) -> Asked | None:
         """Run it to its end, or to a question that has no reply.
 
         Args:
             telling: Takes what it tells.
             node_input: Its input, or `NO_OUTPUT`.
-            replies: The replies to earlier questions, by `interrupt_id`.
+            replies: The replies to earlier questions.
 
         Returns:
             The question.
@@ -93,15 +92,13 @@ class Body:
         """
         return self.take_result(self.begin(telling, node_input, replies), telling, replies)
 
-    def take_result(
-        self, result: Any, telling: Telling, replies: Mapping[str, Any] = NO_REPLIES
-    ) -> RequestInput | None:
+    def take_result(self, result: Any, telling: Telling, replies: Replies = NO_REPLIES) -> Asked | None:
         """Take what the function returned."""
         if type(result) not in PLAIN and isgenerator(result):
             return self.drive(result, telling, replies)
-        return self.conclude(result, telling, replies)
+        return conclude(result, telling, replies)
 
-    async def arun(self, telling: Telling, node_input: Any, replies: Mapping[str, Any]) -> RequestInput | None:
+    async def arun(self, telling: Telling, node_input: Any, replies: Replies) -> Asked | None:
         """Do the same, awaited; see `run`."""
         result = self.begin(telling, node_input, replies)
         if self.kind == "coroutine":
@@ -111,47 +108,58 @@ class Body:
                 return await self.adrive(result, telling, replies)
             if isgenerator(result):
                 return self.drive(result, telling, replies)
-        return self.conclude(result, telling, replies)
+        return conclude(result, telling, replies)
 
-    def drive(
-        self, generator: Generator[Any, Any, Any], telling: Telling, replies: Mapping[str, Any]
-    ) -> RequestInput | None:
-        """Take what a generator yields, and what it returns."""
+    def drive(self, generator: Generator[Any, Any, Any], telling: Telling, replies: Replies) -> Asked | None:
+        """Take what a generator yields, and what it returns; a `yield` of a question gives the reply."""
+        reply = None
         try:
             while True:
                 try:
-                    item = next(generator)
+                    item = generator.send(reply)
                 except StopIteration as stop:
-                    return self.conclude(stop.value, telling, replies)
-                question = take(item, telling, replies)
-                if question is not None:
-                    return question
+                    request = None if stop.value is None else take(stop.value, telling, replies)
+                    if request is not None and replies.hear(request, telling) is MISSING:
+                        return Asked(request, continues=True)
+                    return conclude(None, telling, replies)
+                request, reply = take(item, telling, replies), None
+                if request is not None:
+                    reply = replies.hear(request, telling)
+                    if reply is MISSING:
+                        return Asked(request, continues=True)
         finally:
             generator.close()
 
-    async def adrive(
-        self, generator: AsyncGenerator[Any, Any], telling: Telling, replies: Mapping[str, Any]
-    ) -> RequestInput | None:
-        """Take what an async generator yields."""
+    async def adrive(self, generator: AsyncGenerator[Any, Any], telling: Telling, replies: Replies) -> Asked | None:
+        """Take what an async generator yields; see `drive`."""
+        reply = None
         try:
-            async for item in generator:
-                question = take(item, telling, replies)
-                if question is not None:
-                    return question
+            while True:
+                try:
+                    item = await generator.asend(reply)
+                except StopAsyncIteration:
+                    break
+                request, reply = take(item, telling, replies), None
+                if request is not None:
+                    reply = replies.hear(request, telling)
+                    if reply is MISSING:
+                        return Asked(request, continues=True)
         finally:
             await generator.aclose()
-        return self.conclude(None, telling, replies)
-
-    def conclude(self, result: Any, telling: Telling, replies: Mapping[str, Any]) -> RequestInput | None:
-        """Take what the function returned, and tell what is not told yet."""
-        question = None if result is None else take(result, telling, replies)
-        if question is None:
-            telling.tell()
-        return question
+        return conclude(None, telling, replies)
 
 
-def take(item: Any, telling: Telling, replies: Mapping[str, Any]) -> RequestInput | None:
-    """Take what a node returned or yielded; return it if it is a question without a reply.
+def conclude(result: Any, telling: Telling, replies: Replies) -> Asked | None:
+    """Take the last that a node gives, and tell what is not told yet; return it if it is a question without a reply."""
+    request = None if result is None else take(result, telling, replies)
+    if request is not None and replies.to(request) is MISSING:
+        return Asked(request, continues=False)
+    telling.tell()
+    return None
+
+
+def take(item: Any, telling: Telling, replies: Replies) -> RequestInput | None:
+    """Take what a node returned or yielded; return it if it is a question.
 
     Raises:
         WorkflowDataError: It is nothing that a node gives.
@@ -160,13 +168,7 @@ def take(item: Any, telling: Telling, replies: Mapping[str, Any]) -> RequestInpu
         if item is None or item is NO_OUTPUT:
             return None  # a yield without a value
         if isinstance(item, RequestInput):
-            if item.interrupt_id in telling.requests:
-                raise WorkflowDataError(
-                    f"{telling.place.where} asks twice by the interrupt_id {item.interrupt_id!r}: give each request "
-                    "its own, by which ctx.resume_inputs holds the reply"
-                )
-            telling.requests.add(item.interrupt_id)
-            return None if item.interrupt_id in replies else item
+            return named(item, telling, replies)
         if isinstance(item, (Command, Send)):
             raise WorkflowDataError(
                 f"{telling.place.where} gave {show(item)}, which steers other graphs: take a route of the workflow by "
@@ -190,7 +192,7 @@ class JoinBody:
     uses_loop = False
     any_loop = True
 
-    def run(self, telling: Telling, node_input: Any, _: Mapping[str, Any]) -> None:
+    def run(self, telling: Telling, node_input: Any, _: Replies) -> None:
         """Give the input on."""
         telling.take(node_input)
 
@@ -209,17 +211,11 @@ class GraphBody:
         self.needs_loop = not hasattr(graph, "invoke") or getattr(graph, "needs_loop", False) is True
         self.uses_loop = hasattr(graph, "ainvoke") and (self.needs_loop or getattr(graph, "uses_loop", True) is True)
 
-    def run(self, telling: Telling, node_input: Any, replies: Mapping[str, Any]) -> RequestInput | None:
+    def run(self, telling: Telling, node_input: Any, replies: Replies) -> Asked | None:
         """Call it with the node's input; what it returns is the output."""
-        return self.conclude(self.graph.invoke(None if node_input is NO_OUTPUT else node_input), telling, replies)
+        return conclude(self.graph.invoke(None if node_input is NO_OUTPUT else node_input), telling, replies)
 
-    async def arun(self, telling: Telling, node_input: Any, replies: Mapping[str, Any]) -> RequestInput | None:
+    async def arun(self, telling: Telling, node_input: Any, replies: Replies) -> Asked | None:
         """Do the same, awaited."""
         result = await self.graph.ainvoke(None if node_input is NO_OUTPUT else node_input)
-        return self.conclude(result, telling, replies)
-
-    def conclude(self, result: Any, telling: Telling, replies: Mapping[str, Any]) -> RequestInput | None:
-        """Take the result."""
-        question = take(result, telling, replies)
-        telling.tell()
-        return question
+        return conclude(result, telling, replies)

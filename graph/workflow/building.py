@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from typing_extensions import TypedDict
 
 from pregel.channels.base import Overwrite
-from pregel.channels.keyed import DELETE, KeyedValue
+from pregel.channels.keyed import DELETE
 from pregel.errors import InvalidInputError
 from pregel.graph.schema import OmitFromInput, OmitFromOutput, PrivateStateAttr, Unchecked
 from pregel.graph.state import StateGraph
 from pregel.graph.workflow.bodies import Bodies
+from pregel.graph.workflow.body import Body
+from pregel.graph.workflow.cells import Keys
 from pregel.graph.workflow.edges import START
 from pregel.graph.workflow.errors import StateSchemaError
 from pregel.graph.workflow.event import NO_OUTPUT, USER, Output, StoredEvent
@@ -27,6 +29,7 @@ from pregel.graph.workflow.running import EVENTS, OUTPUT, PREFIX, TURN, NodeCode
 from pregel.graph.workflow.schema import checker, fields_of, keys_of
 from pregel.graph.workflow.scopes import TEMP, TEMP_FIELDS, TEMP_NAMES, temp_updates
 from pregel.graph.workflow.state import STATE, StateAccess
+from pregel.names import check_executor
 from pregel.text import show
 from pregel.types import END, Migration
 from pregel.types import START as GRAPH_START
@@ -80,7 +83,7 @@ class Builder:
             StateSchemaError: The schema declares a key that every workflow has.
         """
         if self.schema is None:
-            return {STATE: Annotated[dict[str, Any], KeyedValue()], **TEMP_FIELDS}
+            return {STATE: Annotated[dict[str, Any], Keys()], **TEMP_FIELDS}
         fields = fields_of(self.schema)
         for key in fields:
             if key in TAKEN:
@@ -115,10 +118,16 @@ class Builder:
         builder: StateGraph[Any, Any, Any, Any] = StateGraph(schema_of(self.workflow.name, fields))
         debug = bool(options.get("debug"))
         bodies = self.make_bodies(debug=True) if debug else self.bodies
+        # What is no function reads or runs what is only at home: it stays there.
+        executor = None if isinstance(options.get("executor"), str | None) else options.pop("executor")
+        if executor is not None:
+            check_executor(executor, "compile")
         view = schema_of("State", self.state_fields)
         for name, spec in self.edges.nodes.items():
-            crosses = not isinstance(spec, JoinNode) and not isinstance(spec.executor, str | None)
-            self.add(builder, name, bodies[name], fields, None if debug or crosses else view)
+            said = None if isinstance(spec, JoinNode) else spec.executor
+            runs_on = said or (executor if type(bodies[name]) is Body else None)
+            whole = debug or not isinstance(runs_on, str | None)
+            self.add(builder, name, bodies[name], fields, None if whole else view, executor=runs_on, debug=debug)
         given = options.pop("migrations", ())
         given = (given,) if isinstance(given, Migration) else given
         migrations = [migrated(each, outputs) for each in given]
@@ -135,6 +144,9 @@ class Builder:
         body: Any,
         fields: Mapping[str, Any],
         view: Any,
+        *,
+        executor: Any,
+        debug: bool,
     ) -> None:
         """Add a node with the edges that lead to it.
 
@@ -144,6 +156,8 @@ class Builder:
             body: Its code.
             fields: All fields of the graph.
             view: The schema of what nodes are given; None where each is given all that it reads.
+            executor: Where it runs.
+            debug: Whether it is looked at for what it changes in place.
         """
         spec = self.edges.nodes[name]
         routing = self.routings[name]
@@ -158,7 +172,8 @@ class Builder:
             routing,
             reruns=not isinstance(spec, JoinNode) and spec.rerun_on_resume,
             is_last=len(self.last) == 1,
-            is_watched=view is None,
+            is_given_all=view is None,
+            debug=debug,
             logs=self.logs,
         )
         if view is None:
@@ -166,7 +181,7 @@ class Builder:
             view = schema_of(name, {field: fields[field] for field in dict.fromkeys(reads) if field in fields})
         options: dict[str, Any] = {}
         if not isinstance(spec, JoinNode):
-            options = {"retry_policy": spec.retry, "timeout": spec.timeout, "executor": spec.executor}
+            options = {"retry_policy": spec.retry, "timeout": spec.timeout, "executor": executor}
         if routing.is_routed:
             options["destinations"] = [target for target in dict.fromkeys(routing.order) if target not in self.waiting]
         builder.add_node(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pregel.graph.workflow.errors import WorkflowDataError
 from pregel.graph.workflow.event import NO_OUTPUT, RequestInput
+from pregel.runtime import current_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,6 +83,16 @@ class Context:
         return self._telling.place.author
 
     @property
+    def user_id(self) -> str | None:
+        """The user that the run is for: a `Runner`'s, or what `config["configurable"]` says; else None."""
+        return configured("user_id")
+
+    @property
+    def session_id(self) -> str | None:
+        """The session, likewise."""
+        return configured("session_id")
+
+    @property
     def path(self) -> str:
         """The run of the node: "workflow@1/node@2" is its second one in this turn."""
         return self._telling.place.path
@@ -106,3 +117,9 @@ class Context:
             A future: `await` it, or ask its `result()`, for the output; None where there is none.
         """
         return self._run(self._telling, node, node_input, name)
+
+
+def configured(name: str) -> str | None:
+    """Return what the config of the run at hand has under a name of the user's own."""
+    value: str | None = current_frame()[1].config["configurable"].get(name)
+    return value

@@ -13,6 +13,7 @@ from pregel.graph.workflow.nodes import JoinNode, NodeSpec, as_node, is_function
 from pregel.graph.workflow.routes import DEFAULT_ROUTE, ROUTES, Link, plain, typed
 from pregel.text import show
 from pregel.types import END
+from pregel.types import START as GRAPH_START
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +32,7 @@ class Edge:
     """An edge.
 
     Args:
-        from_node: "START", or what a node can be made of.
+        from_node: START, or what a node can be made of.
         to_node: What a node can be made of, or END.
         route: None for an edge that is always taken; else the route, or the list of routes, that take it.
     """
@@ -216,7 +217,7 @@ class Reader:
             WorkflowConfigurationError: No node can be made of it, or its name is taken.
         """
         if isinstance(given, str):
-            if given == START:
+            if given in {START, GRAPH_START}:
                 return START
             if given in {END, "END"}:
                 return END

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, final
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic.alias_generators import to_camel
 
+from pregel.channels.base import Overwrite
+from pregel.channels.keyed import DELETE
 from pregel.codec import register
 
 __all__ = [
@@ -19,8 +21,9 @@ __all__ = [
     "Output",
     "RequestInput",
     "StoredEvent",
-    "fold",
+    "changes_of",
     "shown",
+    "writes_of",
 ]
 
 #: The author of the event that holds the input of a run.
@@ -147,17 +150,21 @@ class Event(BaseModel):
 class RequestInput:
     """Asks whoever runs the workflow: returned or yielded by a node, it pauses the node until there is a reply.
 
+    A function that returns it does not run again: the reply is its output. A generator that yields it runs again, and
+    `reply = yield RequestInput(...)` goes on with the reply.
+
     Args:
         message: What to ask.
         payload: Data that belongs to the question; anything that can be stored.
-        interrupt_id: What `ctx.resume_inputs` holds the reply by.
+        interrupt_id: What `ctx.resume_inputs` holds the reply by, and what it is given by where several things are
+            asked; by default "input", and for what the node asks after that "input_2" and so on.
         response_schema: The type that the reply must have, as pydantic understands it: a builtin type, a `Literal`, a
             list, dict or union of these, or a class that can be stored.
     """
 
     message: str = ""
     payload: Any = None
-    interrupt_id: str = "input"
+    interrupt_id: str | None = None
     response_schema: Any = field(default=None, kw_only=True)
 
 
@@ -218,14 +225,21 @@ def shown(event: StoredEvent, sequence: int | None = None) -> Event:
     )
 
 
-def fold(events: list[StoredEvent]) -> dict[str, Any]:
-    """Return the state that events without reducers lead to, from an empty one."""
-    state: dict[str, Any] = {}
-    for event in events:
-        state.update(event.delta)
-        for key in event.deleted:
-            state.pop(key, None)
-    return state
+def writes_of(event: StoredEvent) -> Iterator[tuple[str, Any]]:
+    """Yield the writes to the state that an event tells of."""
+    for key, value in event.delta.items():
+        yield key, Overwrite(value) if key in event.replaced else value
+    for key in event.deleted:
+        yield key, DELETE
+
+
+def changes_of(event: Event) -> Iterator[tuple[str, Any]]:
+    """Yield the changes of the state that an event tells of."""
+    actions = event.actions
+    for key, value in actions.state_delta.items():
+        yield key, Overwrite(value) if key in actions.replaced else value
+    for key in actions.deleted:
+        yield key, DELETE
 
 
 register(NoOutput, tag="pregel.workflow:NoOutput", encode=lambda _: None, decode=lambda _: NO_OUTPUT)

@@ -11,15 +11,12 @@ if TYPE_CHECKING:
 
     from pregel.graph.workflow.event import Output
 
-__all__ = ["INPUT", "START", "Incoming", "incoming_of", "out_field"]
+__all__ = ["INPUT", "START", "incoming_of", "out_field"]
 
 #: The field that holds the input of the run.
 INPUT: Final = "node_input"
 #: What the input of the run is called beside the outputs of nodes.
 START: Final = "START"
-
-#: From the values that a node is given, its own last output and the turn, to its input.
-Incoming = "Callable[[Mapping[str, Any], Output | None, int], Any]"
 
 
 def out_field(node: str) -> str:

@@ -13,6 +13,7 @@ from pregel.graph.workflow.state import STATE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pregel.graph.workflow.asking import Replies
     from pregel.graph.workflow.telling import Telling
     from pregel.main import Pregel
 
@@ -25,21 +26,23 @@ class WorkflowBody:
     Args:
         graph: The workflow, compiled to run inside another one.
         keys: The keys of its schema; None where it has none.
+        code: What its name stands for where it is recorded: the same for two workflows that are made by the same code.
     """
 
     any_loop = True
 
-    def __init__(self, graph: Pregel[Any], keys: Sequence[str] | None) -> None:
-        self.graph = self.code = graph
+    def __init__(self, graph: Pregel[Any], keys: Sequence[str] | None, code: Any) -> None:
+        self.graph = graph
+        self.code = code
         self.keys = keys
         self.needs_loop = graph.needs_loop
         self.uses_loop = graph.uses_loop
 
-    def run(self, telling: Telling, node_input: Any, _: Mapping[str, Any]) -> None:
+    def run(self, telling: Telling, node_input: Any, _: Replies) -> None:
         """Run it; its last output is the node's."""
         self.conclude(telling, self.graph.invoke(self.given(telling, node_input)))
 
-    async def arun(self, telling: Telling, node_input: Any, _: Mapping[str, Any]) -> None:
+    async def arun(self, telling: Telling, node_input: Any, _: Replies) -> None:
         """Do the same, awaited."""
         self.conclude(telling, await self.graph.ainvoke(self.given(telling, node_input)))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
+from pregel.channels.base import MISSING
 from pregel.errors import GraphDefinitionError, nearest
 from pregel.graph.code import callable_name
 from pregel.graph.workflow.binding import BINDINGS
@@ -16,7 +17,7 @@ from pregel.policy import read_retries, read_timeout
 from pregel.text import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from pregel.graph.workflow.binding import ParameterBinding
@@ -81,8 +82,37 @@ class JoinNode:
         check_node_name(self.name, "a join")
 
 
+@overload
 def node(
     action: Any,
+    *,
+    name: str | None = ...,
+    retry: RetryPolicy | Sequence[RetryPolicy] | None = ...,
+    timeout: float | timedelta | TimeoutPolicy | None = ...,
+    executor: ExecutorLike | None = ...,
+    parallel_worker: bool = ...,
+    max_parallel_workers: int | None = ...,
+    parameter_binding: ParameterBinding = ...,
+    rerun_on_resume: bool = ...,
+) -> NodeSpec: ...
+
+
+@overload
+def node(
+    *,
+    name: str | None = ...,
+    retry: RetryPolicy | Sequence[RetryPolicy] | None = ...,
+    timeout: float | timedelta | TimeoutPolicy | None = ...,
+    executor: ExecutorLike | None = ...,
+    parallel_worker: bool = ...,
+    max_parallel_workers: int | None = ...,
+    parameter_binding: ParameterBinding = ...,
+    rerun_on_resume: bool = ...,
+) -> Callable[[Any], NodeSpec]: ...
+
+
+def node(
+    action: Any = MISSING,
     *,
     name: str | None = None,
     retry: RetryPolicy | Sequence[RetryPolicy] | None = None,
@@ -92,8 +122,8 @@ def node(
     max_parallel_workers: int | None = None,
     parameter_binding: ParameterBinding = "state",
     rerun_on_resume: bool = False,
-) -> NodeSpec:
-    """Return a node that is more than its function.
+) -> Any:
+    """Return a node that is more than its function; without an action what decorates one, `@node(timeout=5)`.
 
     The same object is the same node wherever it stands in the edges.
 
@@ -101,19 +131,32 @@ def node(
         action: A function or generator, sync or async; a workflow; or a compiled graph or another object with `invoke`
             or `ainvoke`, which is called with the node's input.
         name: Its name; by default that of the action.
-        retry: When it is tried again; nothing of a failed attempt counts.
+        retry: When it is tried again, `retry_policy` in other graphs; nothing of a failed attempt counts.
         timeout: How long an attempt may take, in seconds.
         executor: Where it runs; see `StateGraph.add_node`.
         parallel_worker: Run it once for each item of its input, side by side; the output is the list of outputs, in
             the order of the items. An input that is no list is one item.
         max_parallel_workers: How many items may run at once.
         parameter_binding: Where its parameters come from: keys of the "state", or of the "node_input".
-        rerun_on_resume: What becomes of it when a `RequestInput` is replied to: False takes the reply as its output
-            and does not run it again; True runs it again with `ctx.resume_inputs`.
+        rerun_on_resume: What becomes of a function when a `RequestInput` is replied to: False takes the reply as its
+            output and does not run it again; True runs it again with `ctx.resume_inputs`. A generator runs again in
+            any case; with True its last reply is not its output.
 
     Raises:
         WorkflowConfigurationError: An option has no such value, or does not go with another.
     """
+    if action is MISSING:
+        return partial(
+            node,
+            name=name,
+            retry=retry,
+            timeout=timeout,
+            executor=executor,
+            parallel_worker=parallel_worker,
+            max_parallel_workers=max_parallel_workers,
+            parameter_binding=parameter_binding,
+            rerun_on_resume=rerun_on_resume,
+        )
     if isinstance(action, JoinNode) or action is None:
         raise WorkflowConfigurationError(f"node takes a function, a graph or a workflow, not {show(action)}")
     spec = action if isinstance(action, NodeSpec) else None

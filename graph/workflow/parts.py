@@ -9,6 +9,7 @@ from pregel.codec import register
 from pregel.errors import GraphInterrupt
 from pregel.graph.functional.calling import begin_call, call_key
 from pregel.graph.functional.tasks import task
+from pregel.graph.workflow.asking import NO_REPLIES
 from pregel.graph.workflow.errors import WorkflowConfigurationError, WorkflowDataError
 from pregel.graph.workflow.event import NO_OUTPUT, StoredEvent
 from pregel.graph.workflow.nodes import check_node_name
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from pregel.graph.functional.futures import TaskFuture
     from pregel.graph.functional.tasks import TaskFunction
+    from pregel.graph.workflow.asking import Replies
     from pregel.graph.workflow.body import Body, GraphBody
     from pregel.graph.workflow.nested import WorkflowBody
     from pregel.graph.workflow.nodes import NodeSpec
@@ -55,7 +57,7 @@ def part_task(body: Body | GraphBody | WorkflowBody, name: str, options: Mapping
     def run(node_input: Any) -> Done:
         code, telling = PART.get()
         telling.forget()  # it may be another attempt
-        check(code.run(telling, node_input, {}), telling)
+        check(code.run(telling, node_input, NO_REPLIES), telling)
         for part in telling.parts:
             part.settle()
         return done(telling)
@@ -63,7 +65,7 @@ def part_task(body: Body | GraphBody | WorkflowBody, name: str, options: Mapping
     async def arun(node_input: Any) -> Done:
         code, telling = PART.get()
         telling.forget()  # it may be another attempt
-        check(await code.arun(telling, node_input, {}), telling)
+        check(await code.arun(telling, node_input, NO_REPLIES), telling)
         for part in telling.parts:
             await part.asettle()
         return done(telling)
@@ -252,7 +254,7 @@ class ParallelBody:
         items = [] if node_input is NO_OUTPUT else node_input if isinstance(node_input, (list, tuple)) else [node_input]
         return [(telling.begin_part(f"{self.name}@{number}"), item) for number, item in enumerate(items, 1)]
 
-    def run(self, telling: Telling, node_input: Any, _: Mapping[str, Any]) -> None:
+    def run(self, telling: Telling, node_input: Any, _: Replies) -> None:
         """Run all items.
 
         Raises:
@@ -270,7 +272,7 @@ class ParallelBody:
         ends.extend(ended(part) for part in parts[len(ends) :])
         self.conclude(telling, ends)
 
-    async def arun(self, telling: Telling, node_input: Any, _: Mapping[str, Any]) -> None:
+    async def arun(self, telling: Telling, node_input: Any, _: Replies) -> None:
         """Do the same, awaited; see `run`."""
         todo = self.begin(telling, node_input)
         parts: list[Part] = []

@@ -7,42 +7,39 @@ from contextlib import aclosing, closing
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from pregel.channels.base import MISSING, Overwrite
 from pregel.channels.keyed import DELETE
-from pregel.errors import (
-    CheckpointNotFoundError,
-    InvalidConfigError,
-    InvalidInputError,
-    InvalidResumeError,
-    ThreadBusyError,
-)
+from pregel.errors import CheckpointNotFoundError, InvalidInputError, ThreadBusyError
 from pregel.graph.workflow.errors import SessionNotFoundError
-from pregel.graph.workflow.event import NO_OUTPUT, USER, Event, StoredEvent, shown
+from pregel.graph.workflow.event import NO_OUTPUT, USER, Event, StoredEvent
+from pregel.graph.workflow.following import Follower, Plan
 from pregel.graph.workflow.incoming import INPUT
-from pregel.graph.workflow.sessions import EVENTS, VERSIONS, Sessions, branch_of
-from pregel.graph.workflow.shared import settled, shared_writes
+from pregel.graph.workflow.replying import replies
+from pregel.graph.workflow.running import EVENTS
+from pregel.graph.workflow.schema import keys_of
+from pregel.graph.workflow.scopes import SHARED, scope_of
+from pregel.graph.workflow.sessions import Sessions
+from pregel.graph.workflow.shared import settled
 from pregel.graph.workflow.state import STATE
-from pregel.reporter import INTERRUPT
+from pregel.graph.workflow.thread import VERSIONS, branch_of
 from pregel.runtime import FRAME
-from pregel.text import told
+from pregel.text import show
 from pregel.types import Command
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence
 
-    from pregel.graph.workflow.sessions import Head, Thread
+    from pregel.graph.workflow.thread import Head, Thread
     from pregel.graph.workflow.workflow import Workflow
     from pregel.main import Pregel
-    from pregel.types import Interrupt, Migration
+    from pregel.types import Migration
 
 __all__ = ["AsyncEvents", "Events", "Runner"]
 
 MODES: Final = ("values", "custom")
-#: Errors of runs that have not begun.
-REFUSED: Final = (ThreadBusyError, InvalidInputError, InvalidConfigError)
 
 
 class Events(Iterator[Event]):
@@ -80,93 +77,6 @@ class AsyncEvents(AsyncIterator[Event]):
         await self._made.aclose()
 
 
-class Plan(NamedTuple):
-    """What a run begins with."""
-
-    #: The input of the graph.
-    given: Any
-    config: dict[str, Any]
-    #: The versions of the shared keys.
-    versions: Mapping[str, int]
-
-
-class Follower:
-    """Follows one run: tells events when the superstep is committed that they belong to.
-
-    Args:
-        thread: The session's thread.
-        plan: What the run begins with.
-    """
-
-    def __init__(self, thread: Thread, plan: Plan) -> None:
-        self.thread = thread
-        self.plan = plan
-        #: All events of the session; None until the run has begun.
-        self.events: Sequence[StoredEvent] | None = None
-        #: How many there were when it began, and how many are told or need not be.
-        self.first = self.seen = 0
-        #: Whether the run is paused.
-        self.is_paused = False
-        #: What attempts have failed with, as their events say it.
-        self.failed: set[tuple[str | None, str | None]] = set()
-
-    def take(self, part: Mapping[str, Any]) -> list[Event]:
-        """Return the events that a part of the stream brings."""
-        data = part["data"]
-        if part["type"] == "custom":
-            event = data if isinstance(data, Event) else Event(content=data, partial=True, step=part["step"])
-            if event.error_code is not None:
-                self.failed.add((event.error_code, event.error_message))
-            return [event]
-        events: Sequence[StoredEvent] = data.get(EVENTS) or []
-        self.is_paused = INTERRUPT in data
-        if self.events is None:  # what runs before this one have told, and what the user has said now
-            self.first = self.seen = len(events)
-        self.events = events
-        new = [
-            shown(event, number)
-            for number, event in enumerate(events[self.seen :], self.seen + 1)
-            if event.path  # the user knows what he has said
-        ]
-        self.seen = len(events)
-        return new
-
-    def failures(self, error: Exception) -> Iterator[Event]:
-        """Yield the events that say what the run ended with, where attempts have not told them. They have no state."""
-        if isinstance(error, ExceptionGroup):
-            for each in error.exceptions:
-                yield from self.failures(each)
-        elif not isinstance(error, REFUSED):
-            code = type(error).__name__
-            message = told(error).removeprefix(f"{code}: ")
-            if (code, message) not in self.failed:
-                yield Event(author=self.thread.app.graph.name, partial=True, error_code=code, error_message=message)
-
-    def finish(self) -> list[Event]:
-        """Publish what the run has changed, and return what it asks if it is paused."""
-        self.publish()
-        head = self.thread.head() if self.is_paused else None
-        return [] if head is None else [request_event(each, self.thread.app.graph.name) for each in head.requests]
-
-    def publish(self) -> None:
-        """Publish what the run has changed, as far as it was committed.
-
-        Raises:
-            ScopeConflictError: Another session has changed a key since the run began.
-        """
-        if shared_writes((self.events or ())[self.first :]):
-            head = self.thread.head()
-            if head is not None:
-                self.thread.publish(self.thread.log(head), self.plan.versions)
-
-    def publish_after(self, error: BaseException) -> None:
-        """Do so for a run that ends with an error, which goes on; a second one becomes a note of it."""
-        try:
-            self.publish()
-        except Exception as second:  # noqa: BLE001 - whatever it is, it must not hide the first one
-            error.add_note(f"and when the run's shared keys were published: {told(second)}")
-
-
 class Runner:
     """Runs a workflow in sessions.
 
@@ -175,6 +85,7 @@ class Runner:
         app_name: Under which sessions, and what users and the app share, are kept.
         sessions: Where; in memory if left out.
         migrations: What has become of versions of the workflow that sessions are stored by; see `Workflow.compile`.
+        debug: Raise `MutatedStateError` where a node changes in place what it was given. Slow.
 
     Raises:
         InvalidIdError: The app's name can't be one.
@@ -187,17 +98,28 @@ class Runner:
         sessions: Sessions | None = None,
         *,
         migrations: Migration | Sequence[Migration] = (),
+        debug: bool = False,
     ) -> None:
         self.workflow = workflow
         self.app_name = app_name
         self.sessions = Sessions() if sessions is None else sessions
         self.graph = workflow.compile(
-            checkpointer=self.sessions.checkpointer, store=self.sessions.store, migrations=migrations
+            checkpointer=self.sessions.checkpointer,
+            store=self.sessions.store,
+            migrations=migrations,
+            debug=debug,
         )
         self._telling = telling(self.graph)
         self._app = self.sessions.join(app_name, self.graph, workflow.state_schema)
 
-    def run(self, input: Any, user_id: str = "user", session_id: str | None = None) -> Events:  # noqa: A002 - ADK's word
+    def run(
+        self,
+        input: Any,  # noqa: A002 - ADK's word
+        user_id: str = "user",
+        session_id: str | None = None,
+        *,
+        state: Mapping[str, Any] | None = None,
+    ) -> Events:
         """Run the workflow once in a session.
 
         Args:
@@ -206,6 +128,8 @@ class Runner:
             user_id: Whose session.
             session_id: The session, a new one if there is none of this name; None for a new one with a name of its
                 own.
+            state: Keys to set before the first nodes run, of the session or of this run (`temp:`). It goes with an
+                input, and not with replies.
 
         Returns:
             The events in the order of the supersteps, and in each in the order in which its nodes were declared. They
@@ -218,12 +142,19 @@ class Runner:
                 has changed a `user:` or `app:` key that the run has written.
         """
         thread = self._thread(user_id, session_id)
-        return Events(thread.name.session, self._events(thread, input))
+        return Events(thread.name.session, self._events(thread, input, state))
 
-    def arun(self, input: Any, user_id: str = "user", session_id: str | None = None) -> AsyncEvents:  # noqa: A002 - as above
+    def arun(
+        self,
+        input: Any,  # noqa: A002 - as above
+        user_id: str = "user",
+        session_id: str | None = None,
+        *,
+        state: Mapping[str, Any] | None = None,
+    ) -> AsyncEvents:
         """Run the workflow once in a session, on asyncio or trio; see `run`."""
         thread = self._thread(user_id, session_id)
-        return AsyncEvents(thread.name.session, self._aevents(thread, input))
+        return AsyncEvents(thread.name.session, self._aevents(thread, input, state))
 
     def rewind(self, session_id: str, sequence: int, user_id: str = "user") -> None:
         """Let a session go on from where it stood when an event was the last one.
@@ -266,9 +197,9 @@ class Runner:
         session_id = str(uuid4()) if session_id is None else session_id
         return self.sessions.thread(self.app_name, user_id, session_id, self._app)
 
-    def _events(self, thread: Thread, given: Any) -> Generator[Event, None, None]:
+    def _events(self, thread: Thread, given: Any, state: Mapping[str, Any] | None) -> Generator[Event, None, None]:
         """Run without an event loop."""
-        follower = self._begin(thread, given)
+        follower = self._begin(thread, given, state)
         plan = follower.plan
         try:
             stream = self._telling.stream(plan.given, plan.config, stream_mode=MODES, version="v2")
@@ -287,10 +218,12 @@ class Runner:
             raise
         yield from asked
 
-    async def _aevents(self, thread: Thread, given: Any) -> AsyncGenerator[Event, None]:
+    async def _aevents(
+        self, thread: Thread, given: Any, state: Mapping[str, Any] | None
+    ) -> AsyncGenerator[Event, None]:
         """Run on the event loop at hand."""
         off_loop = self.sessions.off_loop
-        follower: Follower = await off_loop(partial(self._begin, thread, given))
+        follower: Follower = await off_loop(partial(self._begin, thread, given, state))
         plan = follower.plan
         try:
             stream = self._telling.astream(plan.given, plan.config, stream_mode=MODES, version="v2")
@@ -313,7 +246,7 @@ class Runner:
         for event in asked:
             yield event
 
-    def _begin(self, thread: Thread, given: Any) -> Follower:
+    def _begin(self, thread: Thread, given: Any, state: Mapping[str, Any] | None) -> Follower:
         """Publish what a killed run has left behind, read what is shared, and say what the run begins with."""
         frame = FRAME.get(None)
         if frame is not None and frame[1].thread == thread.id:
@@ -323,15 +256,30 @@ class Runner:
         updates = thread.fresh(head, held)
         versions = {key: each.version for key, each in held.items()}
         config = {**thread.config, "metadata": {VERSIONS: versions}}
-        return Follower(thread, Plan(self._given(thread, head, given, updates), config, versions))
+        return Follower(thread, Plan(self._given(thread, head, given, state, updates), config, versions))
 
-    def _given(self, thread: Thread, head: Head | None, given: Any, updates: dict[str, Any]) -> Any:
+    def _given(
+        self,
+        thread: Thread,
+        head: Head | None,
+        given: Any,
+        state: Mapping[str, Any] | None,
+        updates: dict[str, Any],
+    ) -> Any:
         """Return the input of the graph.
 
         Raises:
-            InvalidInputError: There is nothing to go on with.
-            InvalidResumeError: A bare reply, and several things are asked.
+            InvalidInputError: There is nothing to go on with; or a state can't be set, or comes with a reply.
+            InvalidResumeError: See `replies`.
         """
+        begins = not isinstance(given, Command) and given is not None and not (head is not None and head.requests)
+        if begins:
+            return {INPUT: given, STATE: {**updates, **self._own(thread, {} if state is None else state)}}
+        if state is not None:
+            raise InvalidInputError(
+                f"{self._where(thread)} goes on with what it was doing, and state= goes with a new input. Let a node "
+                "set what the reply brings"
+            )
         if isinstance(given, Command):
             if head is None or given.resume is MISSING or given.update is not None or given.goto:
                 raise InvalidInputError(
@@ -343,9 +291,23 @@ class Runner:
             if head is None or not head.next:
                 raise InvalidInputError(f"{self._where(thread)} has nothing to go on with: give an input, not None")
             return self._steered(MISSING, head, updates) if updates else None
-        if head is not None and head.requests:
-            return self._steered(replies(given, head), head, updates)
-        return {INPUT: given, STATE: updates}
+        return self._steered(replies(given, head), head, updates)  # type: ignore[arg-type]  # it asks something
+
+    def _own(self, thread: Thread, state: Mapping[Any, Any]) -> Mapping[str, Any]:
+        """Return the keys that a run is begun with.
+
+        Raises:
+            InvalidInputError: They are no mapping, or sessions share one: that is published with what nodes write.
+        """
+        if not isinstance(state, Mapping):
+            raise InvalidInputError(f"{self._where(thread)}: state takes a mapping, not {show(state)}")
+        names = keys_of(self.workflow.state_schema)
+        for key in state:
+            if isinstance(key, str) and scope_of(names.get(key, key)) in SHARED:
+                raise InvalidInputError(
+                    f"{self._where(thread)}: state= can't set {key!r}, which sessions share: let a node set it"
+                )
+        return state
 
     def _where(self, thread: Thread) -> str:
         name = thread.name
@@ -376,35 +338,3 @@ def telling(graph: Pregel[Any]) -> Pregel[Any]:
     made = copy(graph)
     made._network = replace(graph._network, outputs=(EVENTS,))  # noqa: SLF001 - this is a front door of the same package
     return made
-
-
-def replies(given: Any, head: Head) -> Any:
-    """Return replies by the ids of the questions; a bare one as it is.
-
-    Raises:
-        InvalidResumeError: Two questions have the `interrupt_id` that is replied to.
-    """
-    asked: dict[str, list[str]] = {}
-    for request in head.requests:
-        value = request.value
-        name = value.get("interrupt_id") if isinstance(value, Mapping) else None
-        asked.setdefault(request.id if name is None else name, []).append(request.id)
-    ids = {request.id for request in head.requests}
-    if not isinstance(given, Mapping) or not any(key in asked or key in ids for key in given):
-        return given
-    found: dict[Any, Any] = {}
-    for key, value in given.items():
-        names = [key] if key in ids else asked.get(key, [key])
-        if len(names) > 1:
-            raise InvalidResumeError(
-                f"{len(names)} questions have the interrupt_id {key!r}: reply by the ids {', '.join(map(repr, names))}"
-            )
-        found[names[0]] = value
-    return found
-
-
-def request_event(request: Interrupt, author: str) -> Event:
-    """Return the event that says what a paused run asks."""
-    value = request.value if isinstance(request.value, Mapping) else {"message": request.value}
-    content = {**value, "id": request.id, "response_schema": request.response_schema}
-    return Event(author=author, content=content)

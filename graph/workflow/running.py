@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pregel.graph.workflow.asking import ask, is_resumed, replies_so_far, reply_to
-from pregel.graph.workflow.body import NO_REPLIES, PLAIN, Body
+from pregel.channels.base import MISSING
+from pregel.errors import MutatedStateError
+from pregel.graph.workflow.asking import NO_REPLIES, answered_questions, ask, replies_to, reply_to
+from pregel.graph.workflow.body import PLAIN, Body
 from pregel.graph.workflow.context import Context
 from pregel.graph.workflow.event import NO_OUTPUT, Event, Output, StoredEvent
-from pregel.graph.workflow.incoming import out_field
+from pregel.graph.workflow.incoming import INPUT, out_field
 from pregel.graph.workflow.state import STATE
 from pregel.graph.workflow.telling import Place, Telling
+from pregel.mutation import differs
 from pregel.runtime import FRAME, is_read
 from pregel.task import make
 from pregel.text import told
@@ -19,8 +22,8 @@ from pregel.types import Command
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pregel.graph.workflow.asking import Asked, Question, Replies
     from pregel.graph.workflow.binding import Binder
-    from pregel.graph.workflow.event import RequestInput
     from pregel.graph.workflow.routes import Chosen, Routing
     from pregel.graph.workflow.state import StateAccess
     from pregel.runtime import Run
@@ -46,8 +49,8 @@ class Visit(NamedTuple):
     node_input: Any
     #: How many times the node has run in this turn, this time included.
     number: int
-    #: Whether something that the node has asked is replied to.
-    is_resumed: bool
+    #: What the node has asked that is replied to; None for what it has asked by `interrupt`.
+    questions: list[Question | None]
 
 
 class NodeCode:
@@ -60,11 +63,13 @@ class NodeCode:
         access: How it reads and writes the state.
         incoming: Computes its input.
         routing: Says where it leads.
-        reruns: Whether it runs again when there is a reply to what it asks.
+        reruns: Whether it runs again when there is a reply to what it asks, also where it could go on without, and its
+            reply is not its output.
         is_last: Whether it is the one node that nothing follows, if nothing does.
-        is_watched: Whether it is given all that it reads, so that what it changes in place is found. Else it is given
-            the state, and finds the rest where the engine keeps it: a view for each of ten thousand nodes would cost
-            more at compile than all the rest.
+        is_given_all: Whether it is given all that it reads, for another process or a look at what it changes in place.
+            Else it is given the state, and finds the rest where the engine keeps it: a view for each of ten thousand
+            nodes would cost more at compile than all the rest.
+        debug: Whether it is looked at for what it changes in place.
         logs: Whether its events are kept.
     """
 
@@ -84,7 +89,8 @@ class NodeCode:
         *,
         reruns: bool,
         is_last: bool,
-        is_watched: bool,
+        is_given_all: bool,
+        debug: bool,
         logs: bool,
     ) -> None:
         self.workflow = workflow
@@ -95,13 +101,14 @@ class NodeCode:
         self.routing = routing
         self.reruns = reruns
         self.is_last = is_last
-        self.is_watched = is_watched
+        self.is_given_all = is_given_all
+        self.debug = debug
         self.logs = logs
         self.any_loop = body.any_loop
         self.own = out_field(name)
         self.prefix = f"{workflow}@1"
         #: What calls the function, where it is a plain one.
-        self.quick: Binder | None = body.binder if type(body) is Body and body.is_quick else None
+        self.quick: Binder | None = body.binder if type(body) is Body and body.is_quick and not debug else None
         if not body.needs_loop:
             self.invoke = self._invoke
         if body.uses_loop:
@@ -114,21 +121,20 @@ class NodeCode:
             run = frame[1]
             if not run.answers:
                 try:
-                    return self.run_quickly(self.quick, given, given if self.is_watched else frame[4], frame[0], run)
+                    return self.run_quickly(self.quick, given, given if self.is_given_all else frame[4], frame[0], run)
                 except Exception as error:
                     tell_failure(self.begin(given).telling.place, error)
                     raise
         visit = self.begin(given)
         telling = visit.telling
-        replies = NO_REPLIES
         try:
-            if visit.is_resumed:
-                if not self.reruns and reply_to(telling):
-                    return self.end(telling, visit.number)
-                replies = replies_so_far() if self.reruns else replies
-            self.conclude(self.body.run(telling, visit.node_input, replies), telling, replies)
-            for part in telling.parts:
-                part.settle()
+            replies = self.replies(visit)
+            if replies is not None:
+                self.conclude(self.body.run(telling, visit.node_input, replies), telling, replies)
+                for part in telling.parts:
+                    part.settle()
+                if self.debug:
+                    self.check_untouched(given, telling.place.where)
             return self.end(telling, visit.number)
         except Exception as error:
             tell_failure(telling.place, error)
@@ -148,7 +154,7 @@ class NodeCode:
         telling = context = None
         if binder.context is not None:
             telling = Telling(self.place(values, task, turn, number, run), view, self.access)
-            context = Context(telling, NO_REPLIES, self.body.run_node)
+            context = Context(telling, NO_REPLIES.given, self.body.run_node)
         output = binder.call(view, self.incoming(values, own, turn), context)
         delta = NO_DELTA if telling is None else telling.plain_delta()
         if type(output) not in PLAIN or delta is None:
@@ -189,15 +195,14 @@ class NodeCode:
         """Run the node on an event loop."""
         visit = self.begin(given)
         telling = visit.telling
-        replies = NO_REPLIES
         try:
-            if visit.is_resumed:
-                if not self.reruns and reply_to(telling):
-                    return self.end(telling, visit.number)
-                replies = replies_so_far() if self.reruns else replies
-            self.conclude(await self.body.arun(telling, visit.node_input, replies), telling, replies)
-            for part in telling.parts:
-                await part.asettle()
+            replies = self.replies(visit)
+            if replies is not None:
+                self.conclude(await self.body.arun(telling, visit.node_input, replies), telling, replies)
+                for part in telling.parts:
+                    await part.asettle()
+                if self.debug:
+                    self.check_untouched(given, telling.place.where)
             return self.end(telling, visit.number)
         except Exception as error:
             tell_failure(telling.place, error)
@@ -206,24 +211,54 @@ class NodeCode:
     def begin(self, given: Mapping[str, Any]) -> Visit:
         """Return the run that begins, with the node's input."""
         task, run, _, _, values, *_ = FRAME.get()
-        if self.is_watched:
+        if self.is_given_all:
             values = dict(given)
         own: Output | None = values.get(self.own)
         turn = values.get(TURN, 0)
         number = own.run + 1 if own is not None and own.turn == turn else 1
         place = self.place(values, task, turn, number, run)
         access = self.access
-        resumed = bool(run.answers) and is_resumed()
-        return Visit(Telling(place, access.view(given), access), self.incoming(values, own, turn), number, resumed)
+        questions = answered_questions() if run.answers else []
+        return Visit(Telling(place, access.view(given), access), self.incoming(values, own, turn), number, questions)
 
-    def conclude(self, request: RequestInput | None, telling: Telling, replies: Mapping[str, Any]) -> None:
-        """Ask what the node asks, if it does.
+    def replies(self, visit: Visit) -> Replies | None:
+        """Return the replies that the node has; None where one is its output, so that it need not run."""
+        if not visit.questions:
+            return NO_REPLIES
+        if not self.reruns and reply_to(visit.questions, visit.telling):
+            return None
+        return replies_to(visit.questions)
+
+    def conclude(self, asked: Asked | None, telling: Telling, replies: Replies) -> None:
+        """Ask what the node asks, if it does. Else the last reply that it got is its output, if it gave none itself.
 
         Raises:
             GraphInterrupt: The node waits for the reply.
         """
-        if request is not None:
-            telling.take_reply(ask(request, telling, len(replies), reruns=self.reruns))
+        if asked is not None:
+            telling.take_reply(ask(asked, telling, len(replies.given), reruns=self.reruns))
+        elif replies.given and not (self.reruns or telling.has_output):
+            telling.take_reply([*replies.given.values()][-1])
+
+    def check_untouched(self, given: Mapping[str, Any], where: str) -> None:
+        """Check that the node has left alone what it was given: copies, of which the engine has the originals.
+
+        Raises:
+            MutatedStateError: It has not. What the engine would say names fields, of which a workflow does not know.
+        """
+        values = FRAME.get()[4]
+        before, after = self.access.view(values), self.access.view(given)
+        for key in after:
+            if differs(before.get(key, MISSING), after[key]):
+                raise MutatedStateError(
+                    f"{where} changed the value of the key {key!r} in place, which is no write: make a changed copy "
+                    f"and set ctx.state[{key!r}] = ..."
+                )
+        inputs = (name for name in given if name == INPUT or name.startswith(out_field("")))
+        if any(differs(values.get(name, MISSING), given[name]) for name in inputs):
+            raise MutatedStateError(
+                f"{where} changed its node_input in place, which other nodes may get too: change a copy, and return it"
+            )
 
     def end(self, telling: Telling, number: int) -> Any:
         """Return the updates of the graph's fields, and where the node leads.

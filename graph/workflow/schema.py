@@ -6,12 +6,12 @@ own. Values are converted as pydantic does, and the converted one is stored.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 from pregel.channels.aggregate import BinaryOperatorAggregate
-from pregel.channels.base import MISSING, Overwrite, overwritten
+from pregel.channels.base import Overwrite
 from pregel.channels.keyed import DELETE, KeyedValue
 from pregel.channels.last_value import LastValue
 from pregel.channels.topic import Topic
@@ -21,13 +21,13 @@ from pregel.graph.annotations import field_hints, unwrap
 from pregel.graph.checker import Check, field_checker, reducer_update_annotation
 from pregel.graph.checker import checker as type_checker
 from pregel.graph.schema import Unchecked, read_schema
+from pregel.graph.workflow.cells import Cell, Folded
 from pregel.graph.workflow.errors import StateSchemaError
 from pregel.graph.workflow.scopes import SHARED, Scope, check_key, scope_of
-from pregel.mutation import differs
 from pregel.text import show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
 
     from pregel.channels.base import Channel
     from pregel.graph.schema import FieldSpec, Schema
@@ -36,82 +36,6 @@ __all__ = ["channel_of", "check_parameters", "checker", "fields_of", "keys_of"]
 
 #: How keys begin that the store keeps.
 KEPT: Final = tuple(f"{scope}:" for scope in SHARED)
-
-
-class Cell(LastValue):
-    """The channel of a plain key: a `LastValue` that starts with the declared default, and that can be deleted.
-
-    Args:
-        start: Makes the value that a session starts with, or `MISSING`.
-    """
-
-    __slots__ = ("start",)
-    clears: ClassVar[bool] = True
-
-    def __init__(self, start: Callable[[], Any]) -> None:
-        self.start = start
-
-    def initial(self) -> Any:
-        """Return the declared default, each time anew, or `MISSING`."""
-        return self.start()
-
-    def apply(self, value: Any, updates: Sequence[Any]) -> Any:
-        """Return the one update, or `MISSING` where it deletes.
-
-        Raises:
-            ConcurrentUpdateError: See `LastValue.apply`.
-        """
-        new = super().apply(value, updates)
-        return MISSING if new is DELETE else new
-
-    def parameters(self) -> tuple[Any, ...]:
-        """Return what makes the default."""
-        return (self.start,)
-
-
-class Folded(BinaryOperatorAggregate):
-    """The channel of a key with a reducer. To delete it is to let it start anew; what is written later is kept.
-
-    So it is with an `Overwrite`: the updates of one superstep are taken in order, as the events tell them.
-    """
-
-    __slots__ = ()
-    clears: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        operator: Callable[[Any, Any], Any],
-        *,
-        initial: Any = MISSING,
-        initial_factory: Callable[[], Any] | None = None,
-    ) -> None:
-        super().__init__(operator, initial=initial, initial_factory=initial_factory)
-        self.appends = self.appends and self.initial() is not MISSING  # see `StateAccess.folded`
-        if self.prepare is not None:
-            self.prepare = partial(prepare_unless_delete, self.prepare)
-
-    def apply(self, value: Any, updates: Sequence[Any]) -> Any:
-        """Return the value with all updates after the last delete or `Overwrite` folded in.
-
-        Raises:
-            ConcurrentUpdateError: Two `Overwrite`s with different values.
-            Exception: See `BinaryOperatorAggregate.apply`.
-        """
-        replaced = [update for update in updates if type(update) is Overwrite]
-        if any(differs(replaced[0].value, other.value) for other in replaced[1:]):
-            overwritten(updates)
-        for place in range(len(updates) - 1, -1, -1):
-            update = updates[place]
-            if update is DELETE or type(update) is Overwrite:
-                value = update.value if isinstance(update, Overwrite) else self.initial()
-                updates = updates[place + 1 :]
-                break
-        return super().apply(value, updates) if updates else value
-
-
-def prepare_unless_delete(prepare: Callable[[Any, Any], Any], update: Any, ids: Callable[[], str]) -> Any:
-    """Return an update as a reducer prepares it."""
-    return update if update is DELETE else prepare(update, ids)
 
 
 class Key(NamedTuple):
@@ -197,7 +121,7 @@ def channel_for(spec: FieldSpec) -> Channel:
     channel = spec.channel
     if type(channel) is BinaryOperatorAggregate:
         return Folded(channel.operator, initial=channel.initial_value, initial_factory=channel.initial_factory)
-    return channel if spec.explicit else Cell(spec.initial)
+    return channel if spec.explicit and type(channel) is not LastValue else Cell(spec.initial)
 
 
 def checks_for(schema: Schema, spec: FieldSpec) -> tuple[Check, Check]:
@@ -278,6 +202,8 @@ def check_declared(schema: str, keys: Mapping[str, Key], where: str, key: str, v
     if found is None:
         raise undeclared(schema, keys, where, key)
     if value is DELETE:
+        if isinstance(found.channel, LastValue) and not isinstance(found.channel, Cell):
+            raise StateSchemaError(f"{where}: the key {key!r} can't be deleted, as {found.channel!r} holds it")
         return value
     if type(value) is Overwrite:
         value = Overwrite(converted(found, found.whole, value.value, schema, where))

@@ -141,20 +141,17 @@ class ScopedState(Buffered):
         super().__init__(snapshot, check)
         self._names = names or {}
 
-    def __getitem__(self, key: str) -> Any:
-        """Return a value.
+    def _find(self, key: str) -> Any:
+        """Return a value, or `MISSING` where there is none.
 
         Raises:
-            KeyError: There is none; it says which keys are near.
             NotPersistedError: A `temp:` key whose value went with an earlier run.
-            StateSchemaError: The key has a prefix that is no scope.
+            StateSchemaError: There is none, and the key has a prefix that is no scope.
         """
-        try:
-            return super().__getitem__(self._names.get(key, key))
-        except KeyError:
-            if isinstance(key, str):
-                scope_of(key)
-            raise
+        value = super()._find(self._names.get(key, key))
+        if value is MISSING and isinstance(key, str):
+            scope_of(key)
+        return value
 
     def __setitem__(self, key: str, value: Any) -> None:
         super().__setitem__(self._names.get(key, key), value)

@@ -19,8 +19,8 @@ from pregel.channels.keyed import DELETE
 from pregel.channels.last_value import LastValue
 from pregel.errors import ConcurrentPutError
 from pregel.graph.workflow.errors import ScopeConflictError
+from pregel.graph.workflow.event import writes_of
 from pregel.graph.workflow.scopes import SHARED, scope_of
-from pregel.graph.workflow.telling import writes_of
 from pregel.store.base import GetOp, Item, PutOp, SearchOp
 from pregel.text import show
 

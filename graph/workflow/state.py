@@ -8,8 +8,9 @@ from pregel.channels.base import MISSING, Overwrite
 from pregel.channels.keyed import DELETE
 from pregel.channels.last_value import LastValue
 from pregel.codec import register
+from pregel.graph.workflow.cells import Folded
 from pregel.graph.workflow.errors import StateSchemaError
-from pregel.graph.workflow.schema import Folded, channel_of, checker, fields_of, keys_of
+from pregel.graph.workflow.schema import channel_of, checker, fields_of, keys_of
 from pregel.graph.workflow.scopes import TEMP_NAMES, ScopedState, temp_updates, with_temp
 from pregel.runtime import current_frame
 from pregel.writes import new_ids
@@ -82,7 +83,7 @@ class TaskState(ScopedState):
         self.writes.append((key, value))
 
     def __delitem__(self, key: str) -> None:
-        """Delete a key; one with a reducer starts anew.
+        """Delete a key; one with a reducer starts anew, for the nodes behind this one or with the next update.
 
         Raises:
             KeyError: There is none.
@@ -90,15 +91,16 @@ class TaskState(ScopedState):
         """
         whole = self._names.get(key, key)
         channel = self._folding.get(whole)
-        if channel is None or isinstance(channel, Folded):
-            super().__delitem__(key)
-            self.writes.append((whole, DELETE))
-            return
-        self[key]  # raises as reading does
-        start = channel.initial()
-        if start is MISSING:
-            raise StateSchemaError(f"the key {whole!r} can't be deleted: {channel!r} has no value that it starts with")
-        self.update({whole: Overwrite(start)})
+        write: Any = DELETE
+        if channel is not None and not isinstance(channel, Folded):
+            start = channel.initial()
+            if start is MISSING:
+                raise StateSchemaError(f"the key {whole!r} can't be deleted, as {channel!r} holds it")
+            write = Overwrite(start)
+        elif self._check is not None:
+            self._check(whole, DELETE)
+        super().__delitem__(key)
+        self.writes.append((whole, write))
 
     def update(self, *others: Any, **values: Any) -> None:
         """Set several keys: all, or where one is refused, none."""

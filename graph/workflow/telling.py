@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pregel.channels.base import MISSING, Overwrite
 from pregel.channels.keyed import DELETE
 from pregel.graph.workflow.errors import WorkflowDataError
-from pregel.graph.workflow.event import NO_OUTPUT, Event, StoredEvent
+from pregel.graph.workflow.event import NO_OUTPUT, Event, StoredEvent, writes_of
 from pregel.graph.workflow.routes import plain
 from pregel.graph.workflow.state import Delta
 from pregel.mutation import differs
+from pregel.runtime import is_read
 from pregel.text import show
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pregel.graph.workflow.state import StateAccess, TaskState
     from pregel.types import StreamWriter
 
-__all__ = ["Place", "Telling", "writes_of"]
+__all__ = ["Place", "Telling"]
 
 NOTHING: Final = Delta({})
 #: Whether a key is kept nowhere.
@@ -76,6 +77,7 @@ class Telling:
     __slots__ = (
         "_access",
         "_has_parts",
+        "_heard",
         "_state",
         "_untold_route",
         "_writers",
@@ -96,6 +98,8 @@ class Telling:
         self._access = access
         self._state: TaskState | None = None
         self._untold_route = self._has_parts = False
+        # How many events there were when the last reply was heard.
+        self._heard = 0
         self.output: Any = NO_OUTPUT
         self.route: Any = None
         #: Events, and the lists of those of what runs inside the node, in the order of beginning.
@@ -133,6 +137,7 @@ class Telling:
         """Begin anew: what was told so far was told by an attempt that failed."""
         self._state = None
         self._untold_route = self._has_parts = False
+        self._heard = 0
         self._writers = {}
         self.output, self.route = NO_OUTPUT, None
         self.events, self.parts, self.requests = [], [], set()
@@ -207,9 +212,10 @@ class Telling:
             )
             return
         if actions.state_delta:
-            replaced = actions.replaced
-            delta = actions.state_delta.items()
-            self.state.update({key: Overwrite(value) if key in replaced else value for key, value in delta})
+            names = self._access.names
+            replaced = {names.get(key, key) for key in actions.replaced}
+            delta = {names.get(key, key): value for key, value in actions.state_delta.items()}
+            self.state.update({key: Overwrite(value) if key in replaced else value for key, value in delta.items()})
         for key in actions.deleted:
             del self.state[key]
         if actions.route is not None:
@@ -251,6 +257,21 @@ class Telling:
         """Take the reply to the node's question as its output."""
         self.give(reply)
         self.tell(output=reply)
+
+    def hear(self) -> None:
+        """Note that the node goes on with a reply: what it told before was told ahead when it asked."""
+        self._heard = len(self.events)
+
+    def tell_ahead(self) -> None:
+        """Tell those who read along what the node says before it asks, as partial events: it is kept with the rest."""
+        writer = self.place.writer
+        if not is_read(writer):
+            return
+        for event in flat(self.events[self._heard :]):
+            if event.content is not None:
+                writer(
+                    Event(author=event.author, path=event.path, step=event.step, content=event.content, partial=True)
+                )
 
     def take_told(self, event: StoredEvent) -> None:
         """Take an event that was told already, with its changes of the state."""
@@ -324,11 +345,16 @@ class Telling:
 
     def flat(self) -> Iterator[StoredEvent]:
         """Yield all events."""
-        for event in self.events:
-            if isinstance(event, list):
-                yield from event
-            else:
-                yield event
+        return flat(self.events)
+
+
+def flat(events: Iterable[StoredEvent | list[StoredEvent]]) -> Iterator[StoredEvent]:
+    """Yield events, those of lists one by one."""
+    for event in events:
+        if isinstance(event, list):
+            yield from event
+        else:
+            yield event
 
 
 def stored(
@@ -360,11 +386,3 @@ def stored(
         error_code,
         error_message,
     )
-
-
-def writes_of(event: StoredEvent) -> Iterator[tuple[str, Any]]:
-    """Yield the writes to the state that an event tells of."""
-    for key, value in event.delta.items():
-        yield key, Overwrite(value) if key in event.replaced else value
-    for key in event.deleted:
-        yield key, DELETE

@@ -16,7 +16,7 @@ from typing import Annotated, TypedDict
 from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.errors import InvalidInputError
 from pregel.graph.workflow import JoinNode, Runner, Scope, Sessions, Workflow
-from pregel.graph.workflow.sessions import fold_events
+from pregel.graph.workflow.folding import fold_events
 from pregel.store.base import PutOp
 from pregel.store.sqlite import SqliteStore
 from pregel.testing import crash_at, points_passed

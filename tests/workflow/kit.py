@@ -2,7 +2,7 @@
 
 from pregel.graph.workflow.event import NO_OUTPUT, shown
 
-__all__ = ["deltas", "events", "outputs", "run", "thread"]
+__all__ = ["Way", "deltas", "events", "outputs", "run", "thread"]
 
 
 def thread(name="t"):
@@ -31,3 +31,28 @@ def outputs(graph, config=None):
     return [
         (event.path.split("/", 1)[1], event.output) for event in events(graph, config) if event.output is not NO_OUTPUT
     ]
+
+
+class Way:
+    """Runs a workflow in one of the three ways."""
+
+    def __init__(self, door):
+        self.door = door
+
+    def events(self, runner, *args, **options):
+        """Return the events of a run, with the error that ended it, if one did, as the last item."""
+        found = []
+        try:
+            if self.door.way == "sync":
+                for event in runner.run(*args, **options):
+                    found.append(event)
+            else:
+
+                async def main():
+                    async for event in runner.arun(*args, **options):
+                        found.append(event)
+
+                self.door.run(main)
+        except Exception as error:
+            found.append(error)
+        return found

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pregel import InMemorySaver
 from pregel.graph.workflow import Edge, Workflow, node
-from pregel.graph.workflow.event import fold
+from pregel.graph.workflow.folding import fold_events
 from tests.conftest import Door
 from tests.workflow.kit import thread
 
@@ -85,5 +85,5 @@ def test_each_node_runs_once_with_what_led_to_it(graph, way):
         outputs = {f"n{number}": f"n{number}" for number in last if f"n{number}" in gets}
         assert result.get("output") == (outputs or None if len(last) > 1 else f"n{last[0]}" if outputs else None)
         values = compiled.get_state(thread()).values
-        assert fold(values["@events"]) == values["state"]
+        assert fold_events(values["@events"]) == values["state"]
         assert len(values["@events"]) == turn * (1 + len(gets))

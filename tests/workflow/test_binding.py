@@ -16,6 +16,7 @@ from pregel.graph.workflow import (
     WorkflowDataError,
     node,
 )
+from pregel.runtime import Runtime, get_runtime
 from tests.workflow.kit import run
 
 if TYPE_CHECKING:
@@ -53,8 +54,35 @@ def test_two_parameters_cannot_both_take_the_context():
     def two(a: Context, b: Context):
         return 1
 
-    with pytest.raises(WorkflowConfigurationError, match="'a', 'b' of function 'two' all take the context"):
+    with pytest.raises(
+        WorkflowConfigurationError, match="'two' has the parameters 'a', 'b', which all take the Context"
+    ):
         Workflow("w", [("START", two)])
+
+
+def test_a_parameter_takes_the_runtime(door):
+    def asks(node_input, about: Runtime, size):
+        return [about.node, about.context, node_input, size]
+
+    async def awaits(node_input, runtime: Runtime[str]):
+        return [*node_input, runtime.node, runtime == get_runtime()]
+
+    graph = Workflow("w", [("START", asks, awaits)]).compile()
+    result = door.invoke(graph, {"node_input": 1, "state": {"size": 2}}, context="c")
+    assert result["output"] == ["asks", "c", 1, 2, "awaits", True]
+
+    def two(a: Runtime, b: Runtime):
+        return 1
+
+    with pytest.raises(WorkflowConfigurationError, match="which all take the Runtime"):
+        Workflow("w", [("START", two)])
+
+
+def test_a_parameter_named_runtime_is_a_key_like_others(door):
+    def runs(runtime: float):
+        return runtime
+
+    assert given(door, runs, state={"runtime": 1.5}) == 1.5
 
 
 def test_a_parameter_takes_the_key_of_its_name_or_its_default(door):
@@ -292,6 +320,43 @@ def test_methods_and_partials_and_callable_objects(door):
         return [a, b]
 
     assert given(door, partial(two, 5), state={"b": 1}) == [5, 1]
+
+
+def test_a_context_may_be_optional(door):
+    def optional(where: Context | None = None):
+        return where.node
+
+    assert given(door, optional) == "node"
+
+
+def test_what_a_partial_has_bound_is_not_taken_from_the_state(door):
+    from functools import partial
+
+    def three(ctx, a, b):
+        return [ctx, a, b]
+
+    assert given(door, partial(three, ctx="mine", a=5), state={"a": 1, "b": 2}) == ["mine", 5, 2]
+
+
+def test_a_key_that_can_not_be_one_is_refused_before_anything_runs():
+    def misspelt(n: Annotated[int, FromState("usr:n")] = 0):
+        return n
+
+    with pytest.raises(
+        StateSchemaError, match=r"node 'misspelt' .* parameter 'n': the key 'usr:n'.*Did you mean 'user'"
+    ):
+        Workflow("w", [("START", misspelt)])
+
+
+def test_a_key_that_a_parameter_names_must_be_declared_even_with_a_default():
+    class State(TypedDict, total=False):
+        size: int
+
+    def misspelt(n: Annotated[int, FromState("sise")] = 0):
+        return n
+
+    with pytest.raises(StateSchemaError, match="Did you mean 'size'"):
+        Workflow("w", [("START", misspelt)], State)
 
 
 def test_there_is_no_output_in_the_result_where_none_was_given(door):

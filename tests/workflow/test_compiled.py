@@ -1,6 +1,7 @@
 """What a compiled workflow is to the engine: fields, streams, drawings, threads, forks, processes, and its cost."""
 
 import operator
+import os
 import sys
 from typing import Annotated, TypedDict
 
@@ -11,8 +12,7 @@ from pregel.checkpoint.sqlite import SqliteSaver
 from pregel.errors import GraphDefinitionError, MutatedStateError
 from pregel.executors.process import ProcessExecutor
 from pregel.graph.workflow import END, Event, JoinNode, Workflow, node
-from pregel.graph.workflow.event import fold
-from pregel.graph.workflow.sessions import fold_events
+from pregel.graph.workflow.folding import fold_events
 from pregel.graph.workflow.workflow import Workflow as Home
 from pregel.testing import run_seeded
 from tests.workflow.kit import events, outputs, run, thread
@@ -167,7 +167,7 @@ def test_the_events_lead_to_the_state(door):
     graph = branches().compile(InMemorySaver())
     door.invoke(graph, {"node_input": [1, 2, 3], "state": {"a": 1}}, thread())
     values = graph.get_state(thread()).values
-    assert fold(values["@events"]) == values["state"]
+    assert fold_events(values["@events"]) == values["state"]
     assert len(values["state"]) == 16
 
 
@@ -210,6 +210,33 @@ def test_a_node_runs_in_another_process():
         assert [event.path for event in events(graph)] == ["w@1/add@1", "w@1/there@1", "w@1/show@1"]
 
 
+def test_the_functions_of_a_workflow_run_in_another_process():
+    inner = Workflow("inner", [("START", where, where)])
+    chain = ("START", (node(where, name="a"), awaits), JoinNode("join"), inner)
+    with ProcessExecutor(1) as executor:
+        graph = Workflow("w", [chain]).compile(InMemorySaver(), executor=executor)
+        result = graph.invoke({"node_input": 1}, thread())
+    pids = result["state"]
+    assert pids.keys() == {"a", "awaits", "where", "where_2"}
+    assert pids["a"] == pids["awaits"] != os.getpid()
+    assert pids["where"] == pids["where_2"] == os.getpid()  # an inner workflow runs with its node
+    assert result["output"] == {"a": 1, "awaits": 1}
+
+
+def test_compile_takes_executors_only():
+    with pytest.raises(GraphDefinitionError, match="executor"):
+        Workflow("w", [("START", add)]).compile(executor=5)
+
+
+def where(ctx, node_input):
+    ctx.state[ctx.node] = os.getpid()
+    return node_input
+
+
+async def awaits(ctx, node_input):
+    return where(ctx, node_input)
+
+
 def in_another(ctx, node_input, k1):
     ctx.state["t"] = node_input
     return [ctx.node, node_input, k1]
@@ -220,7 +247,7 @@ def test_changes_in_place_are_found_inside_too(door):
         ctx.state["list"].append(1)
 
     outer = Workflow("outer", [("START", Workflow("inner", [("START", changes)]))])
-    with pytest.raises(MutatedStateError, match="node 'changes' of graph 'inner'"):
+    with pytest.raises(MutatedStateError, match="node 'changes' of workflow 'inner'"):
         run(door, outer, state={"list": []}, debug=True)
 
 

@@ -228,3 +228,7 @@ def test_a_join_waits_for_all_or_for_those_that_come():
         JoinNode("j", wait="any")
     with pytest.raises(WorkflowConfigurationError, match="takes a function"):
         node(JOIN)
+
+
+def test_the_start_of_other_graphs_is_the_start_of_workflows_too():
+    assert links((GRAPH_START, a), Edge(GRAPH_START, b)) == links(("START", a), Edge("START", b))

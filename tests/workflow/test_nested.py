@@ -238,3 +238,41 @@ def test_a_node_runs_a_workflow(door):
 
     result = run(door, Workflow("outer", [("START", calls)]), 1)
     assert result == {"output": 3, "state": {"first": 1, "second": [1, 2]}}
+
+
+class Plain(TypedDict, total=False):
+    log: list[int]
+
+
+@pytest.mark.parametrize(("outside", "inside"), [(Log, Plain), (Plain, Log), (None, Log)])
+def test_a_key_has_the_same_reducer_inside_and_outside(outside, inside):
+    inner = Workflow("inner", [("START", first)], inside)
+    with pytest.raises(StateSchemaError, match="workflow 'inner', a node of workflow 'w', declares the key 'log' with"):
+        Workflow("w", [("START", inner)], outside)
+
+
+def test_a_key_with_the_same_reducer_may_start_otherwise(door):
+    def write(ctx):
+        ctx.state["log"] = [1]
+
+    class Inside(TypedDict, total=False):
+        log: Annotated[list[int], operator.add]
+
+    @dataclass
+    class Begun:
+        log: Annotated[list[int], operator.add] = field(default_factory=lambda: [0])
+
+    workflow = Workflow("w", [("START", Workflow("inner", [("START", write)], Inside))], Begun)
+    assert run(door, workflow) == {"log": [0, 1]}
+
+
+def test_a_node_runs_a_workflow_that_it_makes_anew_each_time(door, saver):
+    def write(ctx, node_input):
+        ctx.state[f"k{node_input}"] = node_input
+
+    def outer(ctx):
+        for number in (1, 2):
+            ctx.run_node(node(Workflow("inner", [("START", write)]), name="part"), number).result()
+
+    graph = Workflow("w", [("START", outer)]).compile(saver)
+    assert door.invoke(graph, {}, thread())["state"] == {"k1": 1, "k2": 2}

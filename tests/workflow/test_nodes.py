@@ -1,4 +1,4 @@
-"""What nodes can be made of, what they may tell, and what becomes of those that fail."""
+"""What nodes can be made of, and what becomes of those that fail."""
 
 from typing import TypedDict
 
@@ -6,9 +6,19 @@ import pytest
 
 from pregel import START, InMemorySaver, StateGraph
 from pregel.errors import InvalidConcurrentUpdateError, MutatedStateError
-from pregel.graph.workflow import NO_OUTPUT, Context, Event, EventActions, Workflow, WorkflowDataError, node
+from pregel.graph.workflow import (
+    NO_OUTPUT,
+    Context,
+    Event,
+    EventActions,
+    RequestInput,
+    StateSchemaError,
+    Workflow,
+    WorkflowDataError,
+    node,
+)
 from pregel.types import Command, Overwrite, RetryPolicy, Send
-from tests.workflow.kit import deltas, events, outputs, run, thread
+from tests.workflow.kit import deltas, outputs, run, thread
 
 
 def show(node_input):
@@ -98,120 +108,6 @@ def test_an_output_by_the_context(door):
     assert run(door, Workflow("w", [("START", sets, takes)]))["output"] == [None]
 
 
-def test_writes_count_in_the_order_in_which_they_are_made(door):
-    def context_first(ctx):
-        ctx.state["k"] = "a"
-        yield Event(state={"k": "b"})
-
-    def event_first(ctx):
-        yield Event(state={"k": "b"})
-        ctx.state["k"] = "a"
-
-    assert run(door, Workflow("w", [("START", context_first)]))["state"] == {"k": "b"}
-    assert run(door, Workflow("w", [("START", event_first)]))["state"] == {"k": "a"}
-
-
-def test_a_generator_sees_what_it_has_told(door):
-    def tells(ctx):
-        before = ctx.state.get("k")
-        yield Event(state={"k": "v"})
-        yield [before, ctx.state["k"]]
-
-    assert run(door, Workflow("w", [("START", tells)]))["output"] == [None, "v"]
-
-
-def test_each_event_has_the_changes_since_the_one_before(door):
-    def tells(ctx):
-        ctx.state["a"] = 1
-        yield Event(content="first")
-        yield Event(state={"b": 2})
-        ctx.state["a"] = 3
-        del ctx.state["b"]
-        yield "out"
-        ctx.state["c"] = 4
-
-    graph = Workflow("w", [("START", tells)]).compile(InMemorySaver())
-    assert door.invoke(graph, {"node_input": 0}, thread())["state"] == {"a": 3, "c": 4}
-    told = events(graph)
-    assert [(event.content, event.output, event.actions.state_delta, event.actions.deleted) for event in told] == [
-        ("first", NO_OUTPUT, {"a": 1}, []),
-        (None, NO_OUTPUT, {"b": 2}, []),
-        (None, "out", {"a": 3}, ["b"]),
-        (None, NO_OUTPUT, {"c": 4}, []),
-    ]
-
-
-def test_a_key_can_be_deleted(door):
-    def deletes(ctx):
-        del ctx.state["a"]
-        assert "a" not in ctx.state
-        return sorted(ctx.state)
-
-    graph = Workflow("w", [("START", deletes)]).compile(InMemorySaver())
-    result = door.invoke(graph, {"node_input": 0, "state": {"a": 1, "b": 2}}, thread())
-    assert result == {"output": ["b"], "state": {"b": 2}}
-
-    def by_event():
-        return Event(actions=EventActions(deleted=["a"]))
-
-    assert run(door, Workflow("w", [("START", by_event)]), state={"a": 1})["state"] == {}
-
-
-def test_a_node_that_tells_nothing_has_no_event(door):
-    def silent():
-        return None
-
-    graph = Workflow("w", [("START", silent, show)]).compile(InMemorySaver())
-    door.invoke(graph, {"node_input": 0}, thread())
-    assert [event.path for event in events(graph)] == ["w@1/show@1"]
-
-
-def test_a_route_without_an_event_has_one_of_its_own(door):
-    def chooses(ctx):
-        yield Event(content="hello")
-        ctx.route = "x"
-
-    graph = Workflow("w", [("START", chooses, {"x": show})]).compile(InMemorySaver())
-    door.invoke(graph, {"node_input": 0}, thread())
-    assert [(event.content, event.actions.route) for event in events(graph)] == [
-        ("hello", None),
-        (None, "x"),
-        (None, None),
-    ]
-
-
-def test_partial_events_come_at_once_and_are_kept_nowhere(door):
-    def streams():
-        yield Event(content="a", partial=True)
-        yield Event(content="b", partial=True)
-        yield "ab"
-
-    graph = Workflow("w", [("START", streams)]).compile(InMemorySaver())
-    parts = door.stream(graph, {"node_input": 0}, thread(), stream_mode="custom")
-    assert [(part.content, part.author, part.path, part.step, part.partial) for part in parts] == [
-        ("a", "w", "w@1/streams@1", 1, True),
-        ("b", "w", "w@1/streams@1", 1, True),
-    ]
-    assert [event.output for event in events(graph)] == ["ab"]
-
-
-@pytest.mark.parametrize("more", [{"state": {"a": 1}}, {"output": 1}, {"route": "x"}])
-def test_a_partial_event_has_content_only(door, more):
-    def streams():
-        yield Event(content="a", partial=True, **more)
-
-    with pytest.raises(WorkflowDataError, match="a partial event with a state, an output or a route"):
-        run(door, Workflow("w", [("START", streams)]))
-
-
-def test_a_coroutine_that_nobody_awaits_is_an_error(door):
-    def forgot():
-        return coroutine(None, 1)
-
-    with pytest.raises(WorkflowDataError, match="declare its function with `async def`"):
-        run(door, Workflow("w", [("START", forgot)]))
-
-
 def test_nothing_of_a_failed_attempt_counts(door):
     seen = []
 
@@ -265,16 +161,48 @@ def test_two_nodes_that_write_one_key_side_by_side_are_an_error(door):
     with pytest.raises(InvalidConcurrentUpdateError) as caught:
         run(door, Workflow("w", [("START", (left, right))]))
     message = str(caught.value)
-    assert "the key 'k'" in message
+    assert "two nodes that run side by side have set the key 'k' of the state" in message.casefold()
+    assert "with a reducer in the state_schema" in message
     assert "'left'" in message
     assert "'right'" in message
+
+
+class OneKey(TypedDict, total=False):
+    k: int
+
+
+def test_so_they_are_with_a_schema(door):
+    def left(ctx):
+        ctx.state["k"] = 1
+
+    def right(ctx):
+        ctx.state["k"] = 2
+
+    with pytest.raises(InvalidConcurrentUpdateError, match=r"'k'.*with a reducer in the state_schema"):
+        run(door, Workflow("w", [("START", (left, right))], state_schema=OneKey))
+
+
+@node(name="decorated", parameter_binding="node_input")
+def takes_fields(a):
+    return a + 1
+
+
+@node
+def plainly(node_input):
+    return node_input * 2
+
+
+def test_node_is_a_decorator_too(door):
+    graph = Workflow("w", [("START", takes_fields, plainly)])
+    assert list(graph.edges.nodes) == ["decorated", "plainly"]
+    assert run(door, graph, {"a": 1})["output"] == 4
 
 
 def test_a_value_that_is_changed_in_place_is_found(door):
     def changes(ctx):
         ctx.state["list"].append(1)
 
-    with pytest.raises(MutatedStateError, match="node 'changes'"):
+    with pytest.raises(MutatedStateError, match=r"node 'changes' of workflow 'w' .* set ctx.state\['list'\] ="):
         run(door, Workflow("w", [("START", changes)]), state={"list": []}, debug=True)
 
     def changes_input(node_input):
@@ -421,3 +349,39 @@ def test_an_event_reads_its_own_json():
     assert again == event
     assert (again.content, again.actions.route) == ("hello", "x")
     assert not Event.model_validate_json(Event(content="c").model_dump_json()).has_output
+
+
+def test_a_question_is_no_output_of_the_context(door):
+    def ask(ctx):
+        ctx.output = RequestInput("?")
+
+    with pytest.raises(WorkflowDataError, match="return or yield it"):
+        run(door, Workflow("w", [("START", ask)]))
+
+
+def test_to_read_a_key_with_an_unknown_prefix_is_an_error(door):
+    def read(ctx):
+        return ctx.state.get("usr:visits", 0)
+
+    with pytest.raises(StateSchemaError, match="Did you mean 'user'"):
+        run(door, Workflow("w", [("START", read)]))
+
+
+def test_what_is_no_schema_is_refused():
+    with pytest.raises(StateSchemaError, match="is no state schema: give a TypedDict"):
+        Workflow("w", [("START", show)], {"n": int})
+
+
+def test_near_keys_are_looked_for_only_where_that_is_told(door, monkeypatch):
+    looked = []
+    monkeypatch.setattr("pregel.graph.buffered.nearest", lambda name, known: looked.append(name) or "")
+
+    def read(ctx):
+        state = ctx.state
+        found = [state.get("nothing"), state.pop("none", 1), state.setdefault("new", 2), state.get("new")]
+        with pytest.raises(KeyError):
+            state.pop("missing")
+        return found
+
+    assert run(door, Workflow("w", [("START", read)]))["output"] == [None, 1, 2, 2]
+    assert looked == ["missing"]

@@ -1,5 +1,7 @@
 """Which edges are taken: routes, loops, and what a node gets from those that led to it."""
 
+from enum import IntEnum, StrEnum
+
 import pytest
 
 from pregel import InMemorySaver
@@ -163,3 +165,28 @@ def test_an_output_of_an_earlier_turn_is_not_shown_again(door):
     graph = Workflow("w", [("START", sometimes)]).compile(InMemorySaver())
     assert door.invoke(graph, {"node_input": "first"}, thread())["output"] == "first"
     assert "output" not in door.invoke(graph, {"node_input": None}, thread())
+
+
+class Kind(StrEnum):
+    LEFT = "l"
+
+
+class Number(IntEnum):
+    ONE = 1
+
+
+@pytest.mark.parametrize(("key", "route"), [(Kind.LEFT, "l"), ("l", Kind.LEFT), (Number.ONE, 1), (1, [Number.ONE])])
+def test_members_of_enums_of_texts_and_numbers_are_their_values(door, saver, key, route):
+    def pick(ctx):
+        ctx.route = route
+
+    graph = Workflow("w", [("START", pick, {key: right})]).compile(saver)
+    assert door.invoke(graph, {}, thread())["output"] == "right of None"
+
+
+def test_a_number_of_an_enum_is_not_true(door):
+    def pick(ctx):
+        ctx.route = Number.ONE
+
+    with pytest.raises(WorkflowDataError, match="took the route 1"):
+        run(door, Workflow("w", [("START", pick, {True: right})]))

@@ -26,11 +26,12 @@ from pregel.graph.workflow import (
     Workflow,
     WorkflowConfigurationError,
 )
-from pregel.graph.workflow.sessions import fold_events
+from pregel.graph.workflow.folding import fold_events
 from pregel.store.base import PutOp
 from pregel.store.memory import InMemoryStore
 from pregel.store.postgres import PostgresStore
 from pregel.store.sqlite import SqliteStore
+from tests.workflow.kit import Way
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -433,3 +434,30 @@ def test_a_value_that_changed_in_the_store_to_an_equal_one_of_another_type_is_se
         sessions.store.put(("workflow", "app", "user", "user"), "flag", {"value": value})
         list(runner.run("x", session_id="s"))
     assert list(map(repr, seen)) == ["1", "True", "1.0", "[1]", "[True]"]
+
+
+def test_shared_keys_that_would_be_lost_at_the_end_of_the_process_are_an_error(door):
+    def shares(ctx):
+        ctx.state["own"] = 1
+        ctx.state["user:shared"] = 1
+
+    runner = Workflow("w", [("START", shares)])
+    with SqliteSaver(":memory:") as saver:
+        sessions = Sessions(saver)
+        *_, told, error = Way(door).events(Runner(runner, sessions=sessions), "go", session_id="s")
+        assert isinstance(error, WorkflowConfigurationError)
+        assert "session 's' has written 'user:shared'" in str(error)
+        assert told.error_code == "WorkflowConfigurationError"
+        kept = Sessions(saver, InMemoryStore())  # what was written is published once there is a store
+        Way(door).events(Runner(runner, sessions=kept), "go", session_id="s")
+        assert kept.store.get(("workflow", "app", "user", "user"), "shared").value == {"value": 1}
+
+
+def test_without_shared_keys_no_store_is_needed(door):
+    def own(ctx):
+        ctx.state["own"] = 1
+
+    with SqliteSaver(":memory:") as saver:
+        sessions = Sessions(saver)
+        Way(door).events(Runner(Workflow("w", [("START", own)]), sessions=sessions), "go", session_id="s")
+        assert sessions.get("app", "user", "s").state == {"own": 1}

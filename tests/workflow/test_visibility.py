@@ -19,8 +19,9 @@ from pregel.graph.workflow import (
     WorkflowDataError,
     node,
 )
+from pregel.graph.workflow.folding import fold_events
+from pregel.graph.workflow.running import EVENTS
 from pregel.graph.workflow.schema import fields_of
-from pregel.graph.workflow.sessions import EVENTS, fold_events
 from pregel.store.memory import InMemoryStore
 from pregel.testing import fake_clock, run_seeded
 from pregel.types import RetryPolicy
