@@ -5,6 +5,7 @@ import os
 import threading
 import tracemalloc
 import weakref
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,13 +158,13 @@ def many_runs(saver, durability):
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_many_threads_with_many_runs_leave_no_thread_handle_or_lease(durability, tmp_path):
-    before, files = sorted(own_threads()), handles()
+    before, files = Counter(own_threads()), handles()
     with SqliteSaver(tmp_path / "runs.sqlite", synchronous="NORMAL", busy_timeout=60) as saver:
         threads = many_runs(saver, durability)
     assert len(threads) == THREADS
     assert not [thread for thread in threads if thread.leased]
-    assert sorted(own_threads()) == before
-    assert handles() == files
+    assert not Counter(own_threads()) - before  # an event loop of an earlier test may have given up idle ones
+    assert handles() <= files
     # What lives on, the worker threads and the keeper of leases, holds nothing of the runs.
     gone = weakref.ref(saver)
     del saver
