@@ -19,7 +19,7 @@ from pregel.types import NodeError, StreamWriter
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["ReadCallable", "alternatives", "read_callable"]
+__all__ = ["ReadCallable", "alternatives", "is_async", "read_callable"]
 
 INJECTED: Mapping[str, Injection] = {"config": "config", "writer": "writer", "runtime": "runtime", "store": "store"}
 #: The same for error handlers.
@@ -140,6 +140,13 @@ def annotations_of(function: Any, first: str, where: str, known: Mapping[str, An
     if "return" in raw and hints.get("return", 0) is NoneType:
         hints["return"] = None
     return hints
+
+
+def is_async(function: Any) -> bool:
+    """Return whether a function, or what an object does when it is called, is async."""
+    while isinstance(function, partial):
+        function = function.func
+    return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
 def injections(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from inspect import iscoroutinefunction
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from pregel.callables import is_async
 from pregel.errors import ConcurrentRunError, GraphDefinitionError
 from pregel.types import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -214,7 +214,7 @@ def read_cache_policy(given: Any, where: str) -> CachePolicy | None:
 
 def is_sync_function(value: Any) -> bool:
     """Return whether something can be called and answers at once: a coroutine is true, whatever would come of it."""
-    return callable(value) and not any(map(iscoroutinefunction, (value, type(value).__call__)))
+    return callable(value) and not is_async(value)
 
 
 def is_number(value: object) -> bool:

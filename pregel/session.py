@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pregel.callbacks import LANGCHAIN, for_tasks, is_message, is_piece, listened, offer, offered
 from pregel.cancellation import Token
 from pregel.drivers.limits import TURN, Limits
-from pregel.drivers.offloop import off_loop
 from pregel.drivers.sync import RunStopped, SyncDriver
 from pregel.errors import GraphInterrupt, NodeCancelledError
 from pregel.holding import Holding
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from pregel.runtime import Frame
     from pregel.types import OnFailure
 
-__all__ = ["Session", "off_loop"]
+__all__ = ["Session"]
 
 
 class Session(Holding):

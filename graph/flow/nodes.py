@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pregel.callables import is_async
 from pregel.channels.base import MISSING
 from pregel.clock import clock
 from pregel.errors import GraphInterrupt, InvalidResumeError
@@ -300,10 +300,3 @@ def unawaited(result: Any) -> bool:
         result.close()
         return True
     return inspect.isawaitable(result)
-
-
-def is_async(function: Any) -> bool:
-    """Return whether a function, or what an object does when it is called, is async."""
-    while isinstance(function, partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - the method itself is asked for

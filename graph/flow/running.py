@@ -243,7 +243,7 @@ class Turn:
         if self.home.ledger is None or not self.home.storage().blocking:
             call()
         else:
-            from pregel.session import off_loop  # noqa: PLC0415 - contexts in memory do not wait
+            from pregel.drivers.offloop import off_loop  # noqa: PLC0415 - contexts in memory do not wait
 
             await off_loop(call)
 

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 
     from pregel.cache.base import BaseCache
     from pregel.checkpoint.base import Checkpointer
-    from pregel.persistence import Persistence
     from pregel.reporter import Emit
     from pregel.session import Session
     from pregel.store.base import BaseStore
-    from pregel.types import CachePolicy, OnFailure, RetryPolicy, StreamMode, TimeoutPolicy
+    from pregel.types import CachePolicy, RetryPolicy, StreamMode, TimeoutPolicy
 
 __all__ = ["EntryPoint", "entrypoint"]
 
@@ -60,18 +59,9 @@ class EntryPoint(CompiledStateGraph[Any, Any, Any, Any]):
         self._output = VALUE
 
     def _streamed(
-        self,
-        given: Any,
-        config: Mapping[str, Any] | None,
-        context: Any,
-        on_failure: OnFailure | None,
-        persistence: Persistence,
-        stream_mode: StreamMode | Sequence[StreamMode],
-        **options: Any,
+        self, *run: Any, stream_mode: StreamMode | Sequence[StreamMode], **options: Any
     ) -> tuple[Session, Callable[[Emit], Any], Callable[[Emit], bool] | None]:
-        session, shape, takes = super()._streamed(
-            given, config, context, on_failure, persistence, stream_mode, **options
-        )
+        session, shape, takes = super()._streamed(*run, stream_mode=stream_mode, **options)
         if "updates" in read_modes(stream_mode)[0]:
             session.tell_calls()
         return session, lambda part: shape(bare(part, self.name)), partial(is_told, takes)

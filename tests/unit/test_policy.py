@@ -5,6 +5,7 @@ import socket
 import urllib.error
 from email.message import Message
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,7 +84,6 @@ def test_case_42_errors_in_a_program_and_of_a_request_are_not(error):
 
 
 def test_errors_of_httpx_are_known_by_their_real_classes():
-    httpx = pytest.importorskip("httpx")
     request = httpx.Request("GET", "http://x")
     status = httpx.HTTPStatusError("it", request=request, response=httpx.Response(503, request=request))
     refused = httpx.HTTPStatusError("it", request=request, response=httpx.Response(404, request=request))
