@@ -4,6 +4,7 @@ import errno
 import socket
 import urllib.error
 from email.message import Message
+from functools import partial
 
 import httpx
 import pytest
@@ -13,13 +14,14 @@ from hypothesis import strategies as st
 from pregel.errors import (
     AttemptRevokedError,
     ConcurrentRunError,
+    GraphDefinitionError,
     InvalidUpdateError,
     NodeCancelledError,
     NodeTimeoutError,
     PregelError,
 )
-from pregel.policy import Policy, delay
-from pregel.types import RetryPolicy, default_retry_on
+from pregel.policy import Policy, delay, read_cache_policy, read_retries
+from pregel.types import CachePolicy, RetryPolicy, default_retry_on
 
 
 def foreign(module, name, base=Exception, **attributes):
@@ -145,3 +147,24 @@ def test_a_wait_depends_on_the_task_and_the_failures_alone_and_jitter_moves_it_b
 
 def test_tasks_that_fail_together_do_not_come_again_together():
     assert len({delay(RetryPolicy(), 1, f"1:{place}:a") for place in range(100)}) == 100
+
+
+class Judge:
+    async def __call__(self, error):
+        return True
+
+
+async def judge(error):
+    return True
+
+
+AWAITED = {"function": judge, "object": Judge(), "partial": partial(judge), "partial object": partial(Judge())}
+
+
+@pytest.mark.parametrize("judging", AWAITED.values(), ids=AWAITED)
+def test_what_would_have_to_be_awaited_decides_nothing(judging):
+    """A coroutine is true: such a predicate would retry whatever comes, and such a key would be no key."""
+    with pytest.raises(GraphDefinitionError, match="sync function"):
+        read_retries(RetryPolicy(retry_on=judging), "node 'a'")
+    with pytest.raises(GraphDefinitionError, match="sync function"):
+        read_cache_policy(CachePolicy(key_func=judging), "node 'a'")
